@@ -1,0 +1,24 @@
+"""State in one object graph, the RNG and the rest of what a process carries; dill is known here alone."""
+
+from __future__ import annotations
+
+from ._ambient import ambient_state, put_ambient
+from ._explain import culprit, unsaveable
+from ._graph import Captured, Definitions, capture, content_digest, restore
+from ._rng import draws_differ, put_rng, rng_names, rng_state
+
+__all__ = [
+    "Captured",
+    "Definitions",
+    "ambient_state",
+    "capture",
+    "content_digest",
+    "culprit",
+    "draws_differ",
+    "put_ambient",
+    "put_rng",
+    "restore",
+    "rng_names",
+    "rng_state",
+    "unsaveable",
+]

@@ -1,0 +1,62 @@
+"""What a process carries besides names and random streams, and what a body may have set for itself."""
+
+from __future__ import annotations
+
+import decimal
+import os
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+
+def ambient_state() -> dict[str, Any]:
+    """Return the state as picklable values."""
+    state: dict[str, Any] = {
+        "cwd": _cwd(),
+        "environ": dict(os.environ),
+        "decimal": decimal.getcontext().copy(),
+        "numpy errors": np.geterr(),
+        "numpy print": np.get_printoptions(),
+        "warnings": [entry for entry in warnings.filters if entry[1] is None or hasattr(entry[1], "pattern")],
+        "recursion": sys.getrecursionlimit(),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        state["torch"] = {
+            "dtype": torch.get_default_dtype(),
+            "grad": torch.is_grad_enabled(),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+        }
+    return state
+
+
+def put_ambient(state: dict[str, Any], launch: dict[str, Any]) -> None:
+    """Put back what differs from what the launch found; the rest belongs to this process."""
+    if state["cwd"] != launch["cwd"] and os.path.isdir(state["cwd"]):  # noqa: PTH112  # a str is what we keep
+        os.chdir(state["cwd"])
+    for name in state["environ"].keys() | launch["environ"].keys():
+        value = state["environ"].get(name)
+        if value != launch["environ"].get(name):
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    decimal.setcontext(state["decimal"].copy())
+    np.seterr(**state["numpy errors"])
+    np.set_printoptions(**{k: v for k, v in state["numpy print"].items() if k != "override_repr"})
+    if state["recursion"] != launch["recursion"]:
+        sys.setrecursionlimit(state["recursion"])
+    torch = sys.modules.get("torch")
+    if torch is not None and "torch" in state:
+        torch.set_default_dtype(state["torch"]["dtype"])
+        torch.set_grad_enabled(state["torch"]["grad"])
+        torch.use_deterministic_algorithms(state["torch"]["deterministic"])
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:  # the body removed the folder it stands in
+        return ""

@@ -1,0 +1,82 @@
+"""Where in a variable the thing sits that can't be saved."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import UnsaveableError
+from ._functions import Definitions
+from ._graph import capture
+
+_DEPTH = 12
+
+
+def culprit(path: str, value: Any, error: BaseException, *, definitions: Definitions) -> UnsaveableError:
+    """Find the innermost part of a value that can't be saved.
+
+    Parameters
+    ----------
+    path : str
+        Name of the variable.
+    value : object
+        Its value.
+    error : BaseException
+        What the pickler said of the whole.
+    """
+    seen: set[int] = set()
+    for _ in range(_DEPTH):
+        seen.add(id(value))
+        for step, part in _parts(value):
+            found = None if id(part) in seen else unsaveable(part, definitions=definitions)
+            if found is not None:
+                path, value, error = path + step, part, found
+                break
+        else:
+            break
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    why = str(error) or type(error).__name__
+    way = "Make it in the cell, before its loops, and leave it out of --vars; or keep it out of what the loop carries"
+    return UnsaveableError(path, name, why, way)
+
+
+def unsaveable(value: Any, *, definitions: Definitions) -> Exception | None:
+    """Return why a value can't be saved, or None."""
+    try:
+        capture(value, definitions=definitions, inputs={}, places={})
+    except Exception as error:  # noqa: BLE001  # whatever a foreign reduce raises is the reason
+        return error
+    return None
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a value with how they are reached."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", part) for key, part in list(value.items()))
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{place}]", part) for place, part in enumerate(value))
+    elif isinstance(value, (set, frozenset)):
+        yield from (("{…}", part) for part in value)
+    elif isinstance(value, types.FunctionType):
+        names = value.__code__.co_freevars
+        cells = zip(names, value.__closure__ or (), strict=True)
+        yield from ((f".<{name}>", cell.cell_contents) for name, cell in cells if _filled(cell))
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+    if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        yield from ((f".{name}", part) for name, part in list(vars(value).items()))
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, slot):
+                yield f".{slot}", getattr(value, slot)
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,298 @@
+"""The pickler of the object graph, and its way back.
+
+One C pickler, protocol 5, walks all that is saved in one go: what was one object stays one object. Only a few kinds are
+taken out of its hands: arrays (``_memory``), functions and classes of the notebook (``_functions``), and *inputs*, large
+things that the notebook makes again and that are saved by name as long as they are unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import random
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from ..errors import ReplayError
+from ._functions import Definition, Definitions, fill_cell, fill_function, reduce_cell, reduce_function
+from ._memory import Block, Layout, Look, Memory, allocate, is_dense_tensor, look_at, settle
+
+__all__ = ["Captured", "Definitions", "capture", "content_digest", "restore"]
+
+Namespace = dict[str, Any]
+_HARMLESS = (types.BuiltinFunctionType, types.MethodType, types.CodeType)
+
+
+@dataclass(slots=True)
+class Captured:
+    """A graph, ready to be stored.
+
+    Attributes
+    ----------
+    stream : bytes
+        The pickle stream.
+    tables : bytes
+        Pickled layouts, looks and definitions.
+    blocks : list of Block
+        What lies beside the stream; those of inputs have no data.
+    met : dict of int to object
+        Mutable objects inside, by ``id``.
+    joining : set of str
+        Inputs that share memory with the graph in a way that only saving them too can keep.
+    """
+
+    stream: bytes
+    tables: bytes
+    blocks: list[Block]
+    met: dict[int, Any] = field(default_factory=dict)
+    joining: set[str] = field(default_factory=set)
+
+
+def capture(graph: Any, *, definitions: Definitions, inputs: Mapping[str, Any], places: Mapping[str, Any]) -> Captured:
+    """Serialise a graph without copying its arrays.
+
+    Parameters
+    ----------
+    graph : object
+        Root; everything reachable is saved once.
+    definitions : Definitions
+        Knows the functions and classes of the notebook.
+    inputs : mapping of str to object
+        Objects to be saved by name only.
+    places : mapping of str to object
+        Top-level variables, to name their arrays.
+
+    Raises
+    ------
+    Exception
+        Whatever the pickler or a foreign ``__reduce__`` raises; ``culprit`` finds where.
+    """
+    memory = Memory(dict(inputs))
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer, memory, definitions, {id(value): name for name, value in inputs.items()})
+    pickler.dump(graph)
+    names = {id(value): name for name, value in places.items() if type(value) is np.ndarray}
+    blocks, looks, joining = memory.blocks(names)
+    tables = pickle.dumps(([block.layout for block in blocks], looks, pickler.used), protocol=5)
+    return Captured(buffer.getvalue(), tables, blocks, pickler.met, joining)
+
+
+def content_digest(value: Any, *, definitions: Definitions) -> tuple[str, dict[int, Any]]:
+    """Digest a value as it would be saved; equal while nobody changes it, within one process.
+
+    Returns
+    -------
+    digest : str
+    met : dict of int to object
+        Mutable objects inside, by ``id``.
+    """
+    found = capture(value, definitions=definitions, inputs={}, places={})
+    hasher = xxhash.xxh3_128(found.stream)
+    hasher.update(found.tables)
+    for block in found.blocks:
+        if block.data is not None:
+            hasher.update(payload(block))
+    return hasher.hexdigest(), found.met
+
+
+def payload(block: Block) -> memoryview:
+    """See the bytes of a block as they are stored: in C order."""
+    data = block.data
+    if data is None:
+        return memoryview(b"")
+    return memoryview(np.ascontiguousarray(data).reshape(-1).view("u1"))
+
+
+class _Pickler(pickle.Pickler):
+    """Takes a few kinds out of the C pickler's hands; it asks for anything but plain containers and scalars."""
+
+    def __init__(self, file: io.BytesIO, memory: Memory, definitions: Definitions, inputs: dict[int, str]) -> None:
+        super().__init__(file, protocol=5)
+        self.met: dict[int, Any] = {}
+        self.used: list[Definition] = []
+        self._memory = memory
+        self._definitions = definitions
+        self._inputs = inputs
+        self._torch = sys.modules.get("torch")
+        self._globals = _process_globals()
+
+    def reducer_override(self, obj: Any) -> Any:  # noqa: PLR0911  # one line a kind
+        kind = type(obj)
+        if id(obj) in self._inputs:
+            return _input, (self._inputs[id(obj)],)
+        if kind is np.ndarray:
+            self.met[id(obj)] = obj
+            return NotImplemented if obj.dtype.hasobject else (_array, (self._memory.add_array(obj),))
+        if kind is types.FunctionType or isinstance(obj, type):
+            return self._definition(obj)
+        if kind is types.ModuleType:
+            return importlib.import_module, (obj.__name__,)
+        if kind is types.CellType:
+            self.met[id(obj)] = obj
+            return reduce_cell(obj)
+        if id(obj) in self._globals:
+            return _process_global, (self._globals[id(obj)],)
+        if kind.__module__.partition(".")[0] == "tqdm":
+            raise TypeError("a progress bar is made again, never saved")
+        if self._torch is not None and isinstance(obj, self._torch.Tensor):
+            self.met[id(obj)] = obj
+            return self._tensor(obj)
+        if self._torch is not None and kind is self._torch.Generator:
+            self.met[id(obj)] = obj
+            return _torch_generator, (str(obj.device), obj.get_state())
+        if not isinstance(obj, _HARMLESS):
+            self.met[id(obj)] = obj
+        return NotImplemented
+
+    def _definition(self, obj: Any) -> Any:
+        found = self._definitions.of(obj)
+        if found is None:
+            return reduce_function(obj) if self._definitions.is_own(obj) else NotImplemented
+        if found not in self.used:
+            self.used.append(found)
+        return _definition, (self.used.index(found),)
+
+    def _tensor(self, tensor: Any) -> Any:
+        torch = sys.modules["torch"]
+        if not is_dense_tensor(tensor) or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return NotImplemented
+        if not tensor.is_leaf:
+            raise TypeError("a tensor that is part of an autograd graph; save tensor.detach() or tensor.item()")
+        index = self._memory.add_tensor(tensor)
+        state = {"requires_grad": tensor.requires_grad, "grad": tensor.grad, "dict": dict(tensor.__dict__)}
+        return _tensor, (index, type(tensor)), state, None, None, _fill_tensor
+
+
+def _process_globals() -> dict[int, str]:
+    """Objects that stand for the process's own random streams: saved by name, their state goes with the RNG."""
+    found = {id(random._inst): "random"}  # type: ignore[attr-defined]  # noqa: SLF001
+    found[id(np.random.mtrand._rand)] = "numpy"  # noqa: SLF001
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        found[id(torch.default_generator)] = "torch"
+    return found
+
+
+def restore(
+    stream: bytes,
+    tables: bytes,
+    *,
+    definitions: Definitions,
+    inputs: Mapping[str, Any],
+    read: Callable[[int, NDArray[Any]], None],
+) -> Any:
+    """Rebuild a graph.
+
+    Parameters
+    ----------
+    stream, tables : bytes
+        As captured; their digests have been checked.
+    definitions : Definitions
+        Finds the notebook's own functions and classes.
+    inputs : mapping of str to object
+        The inputs that the graph names.
+    read : callable
+        ``read(i, target)`` fills an array with the verified bytes of block ``i``.
+    """
+    layouts, looks, used = pickle.loads(tables)
+    homes = [_home(i, layout, inputs, read) for i, layout in enumerate(layouts)]
+    return _Unpickler(io.BytesIO(stream), looks, homes, used, definitions, inputs).load()
+
+
+def _home(i: int, layout: Layout, inputs: Mapping[str, Any], read: Callable[[int, NDArray[Any]], None]) -> Any:
+    if layout.maker == "input":
+        return _known_input(inputs, layout.name)
+    home, target = allocate(layout)
+    read(i, target)
+    settle(layout, home, target)
+    return home
+
+
+def _known_input(inputs: Mapping[str, Any], name: str) -> Any:
+    if name not in inputs:
+        raise ReplayError(f"{name!r} is not there. Run the cells that make it, then this one again")
+    return inputs[name]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(
+        self,
+        file: io.BytesIO,
+        looks: list[Look],
+        homes: list[Any],
+        used: list[Definition],
+        definitions: Definitions,
+        inputs: Mapping[str, Any],
+    ) -> None:
+        super().__init__(file)
+        self._looks, self._homes, self._used = looks, homes, used
+        self._definitions, self._inputs = definitions, inputs
+        self._own = {"_array": self._array, "_input": self._input, "_tensor": self._tensor}
+        self._own |= {"_definition": self._definition, "make_function": definitions.make_function}
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("nbresume._capture") and name in self._own:
+            return self._own[name]
+        return super().find_class(module, name)
+
+    def _array(self, index: int) -> Any:
+        look = self._looks[index]
+        return look_at(look, None if look.block < 0 else self._homes[look.block])
+
+    def _input(self, name: str) -> Any:
+        return _known_input(self._inputs, name)
+
+    def _definition(self, index: int) -> Any:
+        return self._definitions.find(self._used[index])
+
+    def _tensor(self, index: int, kind: type) -> Any:
+        tensor = self._array(index)
+        return tensor if type(tensor) is kind else kind(tensor, requires_grad=False)  # type: ignore[call-arg]
+
+
+# What the stream refers to. The unpickler puts its own methods in the place of the first few.
+def _array(index: int) -> Any:
+    raise NotImplementedError(index)
+
+
+def _input(name: str) -> Any:
+    raise NotImplementedError(name)
+
+
+def _definition(index: int) -> Any:
+    raise NotImplementedError(index)
+
+
+def _tensor(index: int, kind: type) -> Any:
+    raise NotImplementedError(index, kind)
+
+
+def _fill_tensor(tensor: Any, state: dict[str, Any]) -> None:
+    tensor.requires_grad_(state["requires_grad"])
+    tensor.grad = state["grad"]
+    tensor.__dict__.update(state["dict"])
+
+
+def _torch_generator(device: str, state: Any) -> Any:
+    generator = sys.modules["torch"].Generator(device)
+    generator.set_state(state)
+    return generator
+
+
+def _process_global(name: str) -> Any:
+    if name == "random":
+        return random._inst  # type: ignore[attr-defined]  # noqa: SLF001
+    if name == "numpy":
+        return np.random.mtrand._rand  # noqa: SLF001
+    return sys.modules["torch"].default_generator
+
+
+_ = (fill_cell, fill_function)  # named in streams by way of _functions

@@ -1,0 +1,329 @@
+"""Arrays and tensors as pieces of memory blocks, so that what shared its bytes shares them again.
+
+Every array met in the graph becomes a *piece*: a span of addresses and how to look at it. Pieces whose spans overlap
+share a *block*, which is stored once, whoever owned it: numpy views of one base, torch tensors of one storage, and a
+tensor made from an array alike. A view whose base is not saved keeps its own bytes alone.
+
+Strides survive, so that a restored array takes the same path through numpy's loops and gives the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one piece looks at its block; the part of a piece that is stored."""
+
+    kind: Literal["numpy", "torch"]
+    block: int
+    """Index of the block, -1 for an empty array."""
+    offset: int
+    """Bytes from the start of the block."""
+    dtype: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In bytes for numpy, in elements for torch."""
+    flags: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a block is made again; the part of a block that is stored."""
+
+    nbytes: int
+    maker: Literal["array", "torch", "bytes", "strided", "input"]
+    dtype: Any = None
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    order: Literal["C", "F"] = "C"
+    name: str = ""
+    """The input that holds these bytes, for ``input``."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A run of bytes to be stored.
+
+    Attributes
+    ----------
+    layout : Layout
+        How it is made again.
+    data : ndarray or None
+        What is written: the array itself where one covers the block, else bytes; None when an input holds them.
+    place : str
+        Name of the variable whose array it is, or empty.
+    """
+
+    layout: Layout
+    data: NDArray[Any] | None
+    place: str = ""
+
+
+@dataclass(slots=True)
+class _Piece:
+    low: int
+    high: int
+    value: Any
+    kind: Literal["numpy", "torch"]
+    dtype: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    flags: dict[str, Any]
+
+
+class Memory:
+    """Collects pieces while the graph is walked and makes blocks of them afterwards."""
+
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        self._pieces: list[_Piece] = []
+        self._index: dict[int, int] = {}
+        self._inputs = [(name, *bounds(value)) for name, value in inputs.items() if _spans(value)]
+
+    def add_array(self, array: NDArray[Any]) -> int:
+        """Take in a numpy array; returns its index."""
+        low, high = bounds(array)
+        flags = {"writeable": bool(array.flags.writeable)}
+        return self._add(_Piece(low, high, array, "numpy", array.dtype, array.shape, array.strides, flags))
+
+    def add_tensor(self, tensor: Any) -> int:
+        """Take in a dense torch tensor; returns its index."""
+        low, high = bounds(tensor)
+        flags = {"device": str(tensor.device), "conj": bool(tensor.is_conj()), "neg": bool(tensor.is_neg())}
+        shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+        return self._add(_Piece(low, high, tensor, "torch", tensor.dtype, shape, strides, flags))
+
+    def _add(self, piece: _Piece) -> int:
+        index = self._index.get(id(piece.value))
+        if index is None:
+            index = self._index[id(piece.value)] = len(self._pieces)
+            self._pieces.append(piece)
+        return index
+
+    def blocks(self, places: dict[int, str]) -> tuple[list[Block], list[Look], set[str]]:
+        """Make blocks of the pieces.
+
+        Parameters
+        ----------
+        places : dict of int to str
+            ``id`` of a top-level array to its variable's name.
+
+        Returns
+        -------
+        blocks : list of Block
+        looks : list of Look
+            One for each piece, by its index.
+        joining : set of str
+            Inputs that share only part of their bytes with the graph: they have to be saved with it.
+        """
+        blocks: list[Block] = []
+        looks: list[Look | None] = [None] * len(self._pieces)
+        joining: set[str] = set()
+        for group in self._groups():
+            block = self._block([self._pieces[i] for i in group], places, joining)
+            low = min(self._pieces[i].low for i in group)
+            if block.layout.maker == "input":
+                low = next(start for name, start, _ in self._inputs if name == block.layout.name)
+            for i in group:
+                piece = self._pieces[i]
+                empty = piece.low == piece.high
+                offset = 0 if empty else _first_byte(piece) - low
+                looks[i] = Look(
+                    piece.kind,
+                    -1 if empty else len(blocks),
+                    offset,
+                    piece.dtype,
+                    piece.shape,
+                    piece.strides,
+                    piece.flags,
+                )
+            if block.layout.nbytes:
+                blocks.append(block)
+        return blocks, [look for look in looks if look is not None], joining
+
+    def _groups(self) -> list[list[int]]:
+        """Merge pieces whose spans overlap, on one device."""
+        order = sorted(range(len(self._pieces)), key=lambda i: (self._device(i), self._pieces[i].low))
+        groups: list[list[int]] = []
+        device, high = "", -1
+        for i in order:
+            piece = self._pieces[i]
+            if groups and self._device(i) == device and piece.low < high:
+                groups[-1].append(i)
+                high = max(high, piece.high)
+            else:
+                groups.append([i])
+                device, high = self._device(i), piece.high
+        return groups
+
+    def _device(self, i: int) -> str:
+        return str(self._pieces[i].flags.get("device", "cpu"))
+
+    def _block(self, group: list[_Piece], places: dict[int, str], joining: set[str]) -> Block:
+        low, high = min(p.low for p in group), max(p.high for p in group)
+        on_cpu = group[0].flags.get("device", "cpu") == "cpu"
+        for name, start, end in self._inputs if on_cpu else ():
+            if low < end and start < high:
+                if start <= low and high <= end:
+                    return Block(Layout(end - start, "input", name=name), None)
+                joining.add(name)
+        whole = [p for p in group if p.kind == "numpy" and (p.low, p.high) == (low, high) and _dense(p.value)]
+        owner = next((p for p in whole if p.value.flags.owndata), whole[0] if whole else None)
+        if owner is not None and _stored_natively(owner.dtype):
+            order: Literal["C", "F"] = "C" if owner.value.flags.c_contiguous else "F"
+            place = next((places[id(p.value)] for p in whole if id(p.value) in places), "")
+            layout = Layout(high - low, "array", owner.dtype, owner.shape, order=order)
+            return Block(layout, owner.value, place)
+        first = group[0]
+        if len(group) == 1 and first.kind == "numpy" and first.value.nbytes * 2 < high - low:
+            layout = Layout(high - low, "strided", first.dtype, first.shape, first.strides)
+            return Block(layout, np.ascontiguousarray(first.value).reshape(-1).view("u1"))
+        if not on_cpu:
+            return Block(Layout(high - low, "torch"), _device_bytes(first.value, low, high - low))
+        maker: Literal["torch", "bytes"] = "torch" if all(p.kind == "torch" for p in group) else "bytes"
+        return Block(Layout(high - low, maker), _bytes_at(low, high - low))
+
+
+def bounds(value: Any) -> tuple[int, int]:
+    """Return the first address of an array or dense tensor and the one behind its last byte."""
+    if isinstance(value, np.ndarray):
+        low, high = np.lib.array_utils.byte_bounds(value) if value.size else (0, 0)
+        return int(low), int(high)
+    if not value.numel():
+        return 0, 0
+    low = int(value.data_ptr())
+    last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
+    return low, low + (last + 1) * int(value.element_size())
+
+
+def is_dense_tensor(value: Any) -> bool:
+    """Whether a value is a torch tensor with plain strided memory."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return False
+    return value.layout == torch.strided and not value.is_quantized and value.device.type != "meta"
+
+
+def _spans(value: Any) -> bool:
+    if type(value) is np.ndarray:
+        return bool(value.size)
+    return is_dense_tensor(value) and value.device.type == "cpu" and bool(value.numel())
+
+
+def _first_byte(piece: _Piece) -> int:
+    """Address of the element at index zero; with negative strides it is not the lowest one."""
+    if piece.kind == "numpy":
+        return int(piece.value.__array_interface__["data"][0])
+    return piece.low
+
+
+def _dense(array: NDArray[Any]) -> bool:
+    return bool(array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _stored_natively(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iufcb" and dtype.itemsize <= 16 and dtype.isnative  # noqa: PLR2004  # complex128
+
+
+def _bytes_at(address: int, count: int) -> Bytes:
+    """Look at memory that the pieces keep alive; the union of overlapping spans has no hole."""
+    return np.ctypeslib.as_array((ctypes.c_ubyte * count).from_address(address))
+
+
+def _device_bytes(tensor: Any, low: int, count: int) -> Bytes:
+    torch = sys.modules["torch"]
+    storage = tensor.untyped_storage()
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+    start = low - storage.data_ptr()
+    part: Bytes = whole[start : start + count].cpu().numpy()
+    return part
+
+
+# ------------------------------------------------------------------ and back
+
+
+def allocate(layout: Layout) -> tuple[Any, NDArray[Any]]:
+    """Make an empty block.
+
+    Returns
+    -------
+    home : ndarray or torch.Tensor
+        What keeps the memory.
+    target : ndarray
+        Where the stored bytes are to be read to, shaped as they are stored.
+    """
+    if layout.maker == "array":
+        home = np.empty(layout.shape, layout.dtype, order=layout.order)
+        return home, home
+    if layout.maker == "torch":
+        tensor = sys.modules["torch"].empty(layout.nbytes, dtype=sys.modules["torch"].uint8)
+        return tensor, tensor.numpy()
+    if layout.maker == "strided":
+        count = int(np.prod(layout.shape, dtype="i8")) * layout.dtype.itemsize
+        return np.zeros(layout.nbytes, "u1"), np.empty(count, "u1")
+    home = np.empty(layout.nbytes, "u1")
+    return home, home
+
+
+def settle(layout: Layout, home: Any, target: NDArray[Any]) -> None:
+    """Put bytes that were stored without their gaps where they belong."""
+    if layout.maker == "strided":
+        low = sum(min(0, (n - 1) * step) for n, step in zip(layout.shape, layout.strides, strict=True))
+        view = np.ndarray(layout.shape, layout.dtype, home, -low, layout.strides)
+        view[...] = target.view(layout.dtype).reshape(layout.shape)
+
+
+def look_at(look: Look, home: Any) -> Any:
+    """Make the array or tensor that looks at a block."""
+    if look.kind == "numpy":
+        return _numpy_look(look, home)
+    torch = sys.modules["torch"]
+    if home is None:
+        return torch.empty_strided(look.shape, look.strides, dtype=look.dtype, device=look.flags["device"])
+    if isinstance(home, np.ndarray):
+        home = torch.from_numpy(_as_bytes(home))
+    if look.flags["device"] != "cpu":
+        home = home.to(look.flags["device"])
+    tensor = torch.empty(0, dtype=look.dtype, device=home.device)
+    start = home.storage_offset() * home.element_size() + look.offset
+    tensor.set_(home.untyped_storage(), start // tensor.element_size(), look.shape, look.strides)
+    tensor = tensor.conj() if look.flags["conj"] else tensor
+    return tensor._neg_view() if look.flags["neg"] else tensor  # noqa: SLF001  # torch has no public word for it
+
+
+def _numpy_look(look: Look, home: Any) -> NDArray[Any]:
+    if home is None:
+        array = np.empty(look.shape, look.dtype)
+    elif _is_whole(look, home):
+        array = home
+    else:
+        if not isinstance(home, np.ndarray):
+            home = home.detach().numpy()
+        array = np.ndarray(look.shape, look.dtype, _as_bytes(home), look.offset, look.strides)
+    if not look.flags["writeable"]:
+        array = array.view() if array is home else array
+        array.flags.writeable = False
+    return array
+
+
+def _is_whole(look: Look, home: Any) -> bool:
+    return (
+        isinstance(home, np.ndarray)
+        and look.offset == 0
+        and (home.dtype, home.shape, home.strides) == (look.dtype, look.shape, look.strides)
+    )
+
+
+def _as_bytes(array: NDArray[Any]) -> Bytes:
+    """See the bytes of a dense array in the order of its memory."""
+    flat = array if array.flags.c_contiguous else array.T
+    return flat.reshape(-1).view("u1")

@@ -1,0 +1,69 @@
+"""The events of a run, one JSON line each, and nothing about files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Literal, get_args
+
+Kind = Literal[
+    "launched",
+    "resumed",
+    "snapshot",
+    "interrupted",
+    "rejected",
+    "cut",
+    "warned",
+    "superseded",
+    "closed",
+]
+"""What can happen to a run. ``closed`` carries ``how``: completed or abandoned; ``interrupted`` carries ``cause``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a journal.
+
+    Attributes
+    ----------
+    kind : Kind
+        What happened.
+    attempt : int
+        The attempt it happened to, counted from 1.
+    at : str
+        UTC time in ISO 8601.
+    facts : dict
+        What else is known; JSON values.
+    """
+
+    kind: Kind
+    attempt: int
+    at: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def now() -> str:
+    """Tell the time as the journal writes it."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def encode(event: Event) -> bytes:
+    """Make one line of an event."""
+    line = {"event": event.kind, "attempt": event.attempt, "at": event.at, **event.facts}
+    return json.dumps(line, ensure_ascii=False, sort_keys=False).encode() + b"\n"
+
+
+def decode(lines: Iterable[bytes]) -> list[Event]:
+    """Read a journal; a line that a dying process tore is dropped, as is one of a kind we don't know."""
+    events = []
+    for line in lines:
+        try:
+            facts = json.loads(line)
+            kind, attempt, at = facts.pop("event"), facts.pop("attempt"), facts.pop("at")
+        except (ValueError, KeyError, AttributeError):
+            continue
+        if kind in get_args(Kind):
+            events.append(Event(kind, attempt, at, facts))
+    return events

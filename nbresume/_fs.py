@@ -1,0 +1,238 @@
+"""The only code that writes to disk.
+
+A file that readers may believe appears by rename: written under a unique name in the same folder, fsynced, renamed to a
+name that did not exist, and the folder fsynced. Leaving out any of the three lost acknowledged snapshots or the whole
+store in simulated power cuts; the rename alone survives only a killed process, not a lost machine.
+
+Cleanup stands under ``except BaseException``: a KeyboardInterrupt must not leave a half file behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import StoreError
+
+TEMP_SUFFIX = ".tmp"
+OWNER_ONLY = 0o700
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder (and its parents) that only its owner can enter, durably."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(mode=OWNER_ONLY, exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_file(path: Path) -> None:
+    """Make the bytes of a closed file durable."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def publish(path: Path) -> Iterator[Path]:
+    """Hand out a temporary path; what the block has written there becomes ``path``, whole or not at all.
+
+    Raises
+    ------
+    StoreError
+        When the disk refuses; the message names the path and the bytes free. Nothing is left behind.
+    """
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
+    try:
+        yield temp
+        sync_file(temp)
+        temp.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        remove(temp)
+        raise StoreError(_sentence(error, path), str(path)) from error
+    except BaseException:
+        remove(temp)
+        raise
+
+
+def _sentence(error: OSError, path: Path) -> str:
+    what = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(path.parent).free
+        what = f"{what} ({free:,} bytes free)"
+    return f"cannot write {path}: {what}. Free some space or choose another store with --store"
+
+
+def write(path: Path, data: bytes) -> None:
+    """Publish a small file."""
+    with publish(path) as temp, temp.open("xb") as file:
+        file.write(data)
+
+
+def append(path: Path, line: bytes) -> None:
+    """Append one line in one write, durably; a torn last line is the reader's to drop."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(fd, line)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open a log for appending; its bytes need not be durable before the next snapshot."""
+    return path.open("ab", buffering=0)
+
+
+def remove(path: Path) -> None:
+    """Remove a file that may not be there."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+def remove_leftovers(folder: Path) -> list[str]:
+    """Remove temporary files of writers that are gone; the caller holds the run's lock."""
+    gone = [path for path in folder.glob(f".*{TEMP_SUFFIX}")]
+    for path in gone:
+        remove(path)
+    return [path.name for path in gone]
+
+
+# ------------------------------------------------------------------ the user's files, moved and cut back
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a file of the user's, across file systems if need be."""
+    make_folder(target.parent)
+    shutil.move(str(source), str(target))
+
+
+def copy_prefix(source: Path, target: Path, length: int) -> None:
+    """Make the bytes of ``target`` the first ``length`` bytes of ``source``, in the file that is there."""
+    with source.open("rb") as old, target.open("r+b" if target.exists() else "xb") as new:
+        new.truncate(0)
+        left = length
+        while left:
+            block = old.read(min(left, 1 << 20))
+            if not block:
+                break
+            new.write(block)
+            left -= len(block)
+        new.flush()
+        os.fsync(new.fileno())
+
+
+def replace_bytes(target: Path, data: bytes) -> None:
+    """Make ``data`` the whole content of a file of the user's, in the file that is there."""
+    with target.open("r+b" if target.exists() else "xb") as file:
+        file.truncate(0)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def truncate(target: Path, length: int) -> None:
+    """Cut a file of the user's to a length."""
+    os.truncate(target, length)
+
+
+# ------------------------------------------------------------------ who writes
+
+
+class Lock:
+    """A lock on a run that dies with its process and is not inherited by fork.
+
+    ``fcntl.lockf`` rather than ``flock``: a forked child of the user's body would keep a ``flock`` alive. Closing *any*
+    descriptor of the file drops a ``lockf``, so nothing else ever opens it. Where the file system knows no locks the
+    owner record alone decides.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    def take(self) -> bool:
+        """Take the lock; False when another process holds it."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                os.close(fd)
+                return False
+            # ENOLCK, ENOSYS, ENOTSUP: no locks on this file system.
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Let go; a second call does nothing."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process holds the lock. Never call it for a run of this process: closing would drop its lock."""
+    if not path.exists():
+        return False
+    probe = Lock(path)
+    free = probe.take()
+    probe.release()
+    return not free
+
+
+def process_identity(pid: int | None = None) -> dict[str, Any]:
+    """Tell a process from every other that ever was: node, boot, pid and start time."""
+    pid = pid or os.getpid()
+    return {"node": uuid.getnode(), "boot": _boot_id(), "pid": pid, "start": _start_time(pid)}
+
+
+def is_running(identity: dict[str, Any]) -> bool:
+    """Whether the process still runs here; a process of another machine or boot does not."""
+    pid = identity.get("pid")
+    return isinstance(pid, int) and process_identity(pid) == identity and _start_time(pid) != ""
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> str:
+    if sys.platform != "linux":
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return ""
+        return "unknown"
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # The command name may hold spaces and brackets: count the fields after the last one.
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]

@@ -1,0 +1,19 @@
+"""What must stay equal for a resume to be the same run, as pure values."""
+
+from __future__ import annotations
+
+from ._code import code_digest, function_digest, is_local_module, normalised, reads_and_writes
+from ._compare import Identity, Part
+from ._values import Fingerprint, fingerprint
+
+__all__ = [
+    "Fingerprint",
+    "Identity",
+    "Part",
+    "code_digest",
+    "fingerprint",
+    "function_digest",
+    "is_local_module",
+    "normalised",
+    "reads_and_writes",
+]

@@ -1,0 +1,104 @@
+"""Fingerprints of code, and which global names a code object touches.
+
+A notebook function is known by its code object, not by its text: comments, blanks, quotes and line numbers do not
+count, and it works where no source can be found (a class of ``__main__`` has no file).
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import xxhash
+
+
+def normalised(tree: ast.AST) -> str:
+    """Render a syntax tree so that comments, blanks, quotes and positions do not count."""
+    return ast.unparse(tree)
+
+
+def code_digest(text: str | bytes) -> str:
+    """Digest a text."""
+    return xxhash.xxh3_128_hexdigest(text if isinstance(text, bytes) else text.encode())
+
+
+def function_digest(code: types.CodeType) -> str:
+    """Digest what a code object does, without its name, file and lines."""
+    hasher = xxhash.xxh3_128()
+    hasher.update(code.co_code)
+    for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
+        hasher.update("\0".join(names).encode() + b"\1")
+    hasher.update(f"{code.co_argcount},{code.co_posonlyargcount},{code.co_kwonlyargcount},{code.co_flags}".encode())
+    hasher.update(getattr(code, "co_exceptiontable", b""))
+    for const in code.co_consts:
+        hasher.update(_const(const).encode() + b"\2")
+    return hasher.hexdigest()
+
+
+def _const(const: object) -> str:
+    match const:
+        case types.CodeType():
+            return function_digest(const)
+        case tuple():
+            return "(" + ",".join(_const(item) for item in const) + ")"
+        case frozenset():
+            return "{" + ",".join(sorted(_const(item) for item in const)) + "}"
+        case _:
+            return f"{type(const).__name__}:{const!r}"
+
+
+def nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and all that are defined inside it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from nested_codes(const)
+
+
+def reads_and_writes(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """Tell which global names a code object, and all that it defines inside, reads and rebinds."""
+    reads, writes = set(), set()
+    for inner in nested_codes(code):
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                reads.add(str(instruction.argval))
+            elif instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                writes.add(str(instruction.argval))
+    return reads, writes
+
+
+def _installed_roots() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple({Path(path).resolve() for name in names if (path := sysconfig.get_path(name))})
+
+
+def is_local_module(module: types.ModuleType) -> bool:
+    """Whether a module belongs to no installed distribution: beside the notebook, or an editable install."""
+    file = getattr(module, "__file__", None)
+    if not file or module.__name__ == "__main__" or module.__name__.partition(".")[0] == "nbresume":
+        return False
+    path = Path(file).resolve()
+    if path.suffix != ".py" or {"site-packages", "dist-packages"} & set(path.parts):
+        return False
+    return not any(path.is_relative_to(root) for root in _installed_roots())
+
+
+def local_module_of(value: object) -> types.ModuleType | None:
+    """Return the local module that a function, class or instance comes from, if it does."""
+    name = getattr(value, "__module__", None) or type(value).__module__
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    return module if module is not None and is_local_module(module) else None
+
+
+def module_digest(module: types.ModuleType) -> str:
+    """Digest the source of a local module, by its syntax tree."""
+    source = Path(str(module.__file__)).read_text(encoding="utf-8", errors="replace")
+    try:
+        return code_digest(normalised(ast.parse(source)))
+    except SyntaxError:  # it was edited after its import: what runs is the import, what counts is the difference
+        return code_digest(source)

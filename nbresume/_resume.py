@@ -1,0 +1,93 @@
+"""Continue or supersede: one pure function of the identity, what was found, and the user's word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ._lineage import State
+
+Word = Literal["ask", "continue", "supersede", "fail"]
+"""What ``--on-restart`` or a person's click says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest run of this name, as the decision needs it."""
+
+    run: str
+    state: State
+    differences: tuple[str, ...]
+    """Readable differences of the identity; empty when it is equal."""
+    trouble: str = ""
+    """Why nothing may be done with it: alive elsewhere, unreadable, of a newer format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A new run; ``after`` is the completed run it follows, if any."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """The same run goes on."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """The run is complete: lay its results over and run nothing."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """A new run takes the name; the old one is kept and marked."""
+
+    old: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing runs; a person has to choose."""
+
+    why: str
+    differences: tuple[str, ...] = ()
+
+
+Decision = Start | Continue | Restore | Supersede | Stop
+
+
+def decide(found: Found | None, word: Word) -> Decision:
+    """Decide what running the cell does.
+
+    Parameters
+    ----------
+    found : Found or None
+        The newest run of this name that nobody superseded.
+    word : Word
+        ``ask`` and ``continue`` never choose a changed run by themselves; ``supersede`` is explicit.
+    """
+    if found is None:
+        return Start()
+    if found.trouble:
+        return Stop(found.trouble)
+    if word == "supersede":
+        return Supersede(found.run)
+    match found.state:
+        case "running":
+            return Stop("it is alive")
+        case "superseded" | "abandoned":
+            return Start(after=found.run)
+        case "completed":
+            return Start(after=found.run) if found.differences else Restore(found.run)
+        case "interrupted":
+            if word == "fail":
+                return Stop("it was interrupted, and --on-restart fail allows no interrupted run", found.differences)
+            if found.differences:
+                return Stop("what identifies it has changed", found.differences)
+            return Continue(found.run)

@@ -1,0 +1,8 @@
+"""Runs on disk: folders, journals and snapshots; h5py is known here alone."""
+
+from __future__ import annotations
+
+from ._run import RunFolder, Store
+from ._snapshot import Snapshot, SnapshotError
+
+__all__ = ["RunFolder", "Snapshot", "SnapshotError", "Store"]

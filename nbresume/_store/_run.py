@@ -1,0 +1,296 @@
+"""The folder of a run, and the store that holds them.
+
+::
+
+    .nbresume/<name>-<id>/
+        run.json          launch record, written once
+        journal.jsonl     events, appended
+        snapshots/        complete HDF5 files, they appear by rename
+        latest            advisory; never trusted over a verified file
+        log.txt           what the cell printed
+        aside/            what was cut from the user's files
+        owner, lock       who writes
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import _fs
+from .._events import Event, Kind, decode, encode, now
+from .._lineage import Lineage, fold
+from .._types import FORMAT, Json
+from ..errors import BusyError, CorruptError, NotFoundError, StoreError
+from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """One run on disk.
+
+    Attributes
+    ----------
+    path : Path
+        Its folder.
+    record : dict
+        The launch record, ``run.json``.
+    """
+
+    path: Path
+    record: Json
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Read a run's launch record.
+
+        Raises
+        ------
+        StoreError
+            When it can't be read, or its format is newer.
+        """
+        try:
+            record = json.loads((path / "run.json").read_bytes())
+            newer = record["format"] > FORMAT
+            _ = record["id"], record["name"], record["number"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"the record of {path.name} can't be read: {error}", str(path)) from error
+        if newer:
+            found = record["format"]
+            raise StoreError(f"{path.name} has format {found}; this nbresume reads up to {FORMAT}. Update nbresume", str(path))
+        return cls(path, record)
+
+    @property
+    def id(self) -> str:
+        """Folder name, unique in its store."""
+        return str(self.record["id"])
+
+    @property
+    def name(self) -> str:
+        """Name on the magic line."""
+        return str(self.record["name"])
+
+    # -------------------------------------------------------------- events
+
+    def events(self) -> list[Event]:
+        """Read the journal."""
+        try:
+            return decode((self.path / "journal.jsonl").read_bytes().splitlines())
+        except FileNotFoundError:
+            return []
+
+    def note(self, kind: Kind, attempt: int, **facts: Any) -> Event:
+        """Append an event to the journal, durably."""
+        event = Event(kind, attempt, now(), facts)
+        _fs.append(self.path / "journal.jsonl", encode(event))
+        return event
+
+    def lineage(self) -> Lineage:
+        """Tell the lineage, with a look at whether the last attempt lives."""
+        return fold(self.events(), alive=self.is_alive())
+
+    # -------------------------------------------------------------- ownership
+
+    def is_alive(self) -> bool:
+        """Whether another process, or this one, is at work on the run."""
+        owner = self._owner()
+        if owner.get("pid") == _fs.process_identity()["pid"] and _fs.is_running(owner):
+            return True  # this very process: asking the lock would drop it
+        return _fs.is_locked(self.path / "lock") or (bool(owner) and _fs.is_running(owner))
+
+    def take(self) -> _fs.Lock:
+        """Become the one that writes.
+
+        Raises
+        ------
+        BusyError
+            When another process holds the run.
+        """
+        if self.is_alive():
+            raise BusyError(
+                f"{self.name} is running in another kernel (process {self._owner().get('pid', '?')}). "
+                "Stop that one first, or give this cell another name"
+            )
+        lock = _fs.Lock(self.path / "lock")
+        if not lock.take():
+            raise BusyError(f"{self.name} was just taken by another kernel. Stop that one first")
+        _fs.write(self.path / "owner", json.dumps(_fs.process_identity()).encode())
+        _fs.remove_leftovers(self.path / "snapshots")
+        return lock
+
+    def leave(self, lock: _fs.Lock) -> None:
+        """Stop being the one that writes."""
+        _fs.remove(self.path / "owner")
+        lock.release()
+
+    def _owner(self) -> Json:
+        try:
+            owner: Json = json.loads((self.path / "owner").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return owner
+
+    # -------------------------------------------------------------- a person's word
+
+    def say(self, word: str) -> None:
+        """Record the decision that the next execution of the cell follows."""
+        _fs.write(self.path / "word", word.encode())
+
+    def said(self) -> str:
+        """Return the recorded decision, or an empty text."""
+        try:
+            return (self.path / "word").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def unsay(self) -> None:
+        """Forget the recorded decision: it is followed once."""
+        _fs.remove(self.path / "word")
+
+    # -------------------------------------------------------------- snapshots
+
+    def snapshots(self) -> list[Snapshot]:
+        """List snapshots, oldest first, without those of an attempt that woke after it had been replaced."""
+        stop: dict[int, tuple[int, int]] = {}
+        for event in self.events():
+            if event.kind == "resumed" and event.facts.get("snapshot"):
+                stop[event.attempt] = Snapshot(Path(f"{event.facts['snapshot']}.h5")).order
+        found = []
+        for path in (self.path / "snapshots").glob("[0-9]*-[0-9]*.h5"):
+            snapshot = Snapshot(path)
+            later = [order for attempt, order in stop.items() if attempt > snapshot.attempt]
+            if all(snapshot.order <= order for order in later):
+                found.append(snapshot)
+        return sorted(found, key=lambda snapshot: snapshot.order)
+
+    def latest(self) -> tuple[Snapshot | None, list[tuple[Snapshot, str]]]:
+        """Find the newest snapshot that can be believed.
+
+        Returns
+        -------
+        snapshot : Snapshot or None
+            None when none was ever published.
+        rejected : list of (Snapshot, str)
+            Newer ones that could not be believed, and why.
+
+        Raises
+        ------
+        CorruptError
+            When there are snapshots and none can be believed: unreadable is never "first run".
+        """
+        rejected: list[tuple[Snapshot, str]] = []
+        for snapshot in reversed(self.snapshots()):
+            try:
+                snapshot.verify()
+            except SnapshotError as error:
+                rejected.append((snapshot, str(error)))
+            else:
+                return snapshot, rejected
+        if rejected:
+            what = "; ".join(f"{snapshot.path.name}: {why}" for snapshot, why in rejected)
+            raise CorruptError(
+                f"no snapshot of {self.name} can be believed ({what}). Nothing was touched. Put back a copy of "
+                f"{self.path / 'snapshots'}, or start anew with --on-restart supersede",
+                str(self.path),
+            )
+        return None, []
+
+    def commit(
+        self, attempt: int, seq: int, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]
+    ) -> tuple[Snapshot, int]:
+        """Publish a snapshot and tell the journal; returns it and its bytes."""
+        path = self.path / "snapshots" / Snapshot.name(attempt, seq)
+        size = write_snapshot(path, meta, stream, tables, blocks)
+        return Snapshot(path), size
+
+    def prune(self, goes: set[int], attempt: int) -> None:
+        """Remove snapshots by sequence number; those of later attempts are not ours to remove."""
+        for snapshot in self.snapshots():
+            if snapshot.seq in goes and snapshot.attempt <= attempt:
+                _fs.remove(snapshot.path)
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
+
+
+class Store:
+    """A folder of runs.
+
+    Parameters
+    ----------
+    root : Path
+        Created when the first run starts.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __iter__(self) -> Iterator[RunFolder]:
+        """Yield the runs that can be read, oldest first."""
+        found = []
+        for path in self.root.iterdir() if self.root.is_dir() else ():
+            try:
+                found.append(RunFolder.open(path))
+            except StoreError:
+                continue
+        yield from sorted(found, key=lambda run: (run.record.get("created", ""), run.name, run.record["number"]))
+
+    def unreadable(self, name: str) -> str:
+        """Tell why a run of this name can't be read; empty when all can."""
+        for path in self.root.glob(f"{name}-*") if self.root.is_dir() else ():
+            if re.fullmatch(re.escape(name) + r"-[0-9a-f]{6}", path.name):
+                try:
+                    RunFolder.open(path)
+                except StoreError as error:
+                    if any((path / "snapshots").glob("*.h5")) or (path / "run.json").exists():
+                        return str(error)
+        return ""
+
+    def named(self, name: str) -> list[RunFolder]:
+        """Return the runs of a name, oldest first."""
+        return sorted((run for run in self if run.name == name), key=lambda run: int(run.record["number"]))
+
+    def find(self, name: str) -> RunFolder:
+        """Return the newest run of a name, or the run of an id.
+
+        Raises
+        ------
+        NotFoundError
+            When there is none; the message names those that are there.
+        """
+        runs = list(self)
+        for run in runs:
+            if run.id == name:
+                return run
+        named = self.named(name)
+        if not named:
+            there = ", ".join(sorted({run.name for run in runs})) or "none"
+            raise NotFoundError(f"no run named {name!r} in {self.root}. Runs there: {there}")
+        return named[-1]
+
+    def create(self, name: str, record: Json) -> RunFolder:
+        """Make the folder of a new run; its record is written once and never changed."""
+        _fs.make_folder(self.root)
+        ignore = self.root / ".gitignore"
+        if not ignore.exists():
+            _fs.write(ignore, b"*\n")
+        number = max((int(run.record["number"]) for run in self.named(name)), default=0) + 1
+        ident = f"{name}-{secrets.token_hex(3)}"
+        path = self.root / ident
+        _fs.make_folder(path / "snapshots")
+        full = {"format": FORMAT, "id": ident, "name": name, "number": number, "created": now(), **record}
+        _fs.write(path / "run.json", json.dumps(full, ensure_ascii=False, indent=1).encode())
+        return RunFolder(path, full)
+
+    @staticmethod
+    def check_name(name: str) -> bool:
+        """Whether a name can be a folder's."""
+        return _NAME.fullmatch(name) is not None

@@ -1,0 +1,23 @@
+"""From the cell as the user wrote it to the cell that can find its way back; pure, nothing here runs it."""
+
+from __future__ import annotations
+
+from ._options import CellOptions
+from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
+from ._rewrite import ITEM, RUNTIME, rewrite_cell, rewrite_function
+from ._text import MARKER, marked, marker_line
+
+__all__ = [
+    "ITEM",
+    "MARKER",
+    "RUNTIME",
+    "CallPlan",
+    "CellOptions",
+    "CellPlan",
+    "LoopPlan",
+    "UnitPlan",
+    "marked",
+    "marker_line",
+    "rewrite_cell",
+    "rewrite_function",
+]

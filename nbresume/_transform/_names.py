@@ -1,0 +1,212 @@
+"""Which names code binds, reads and needs later.
+
+``needs`` is the classic backward liveness analysis over a syntax tree, conservative where Python is dynamic: a name it
+calls dead is bound again on every path before it is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (*FUNCTIONS, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_MUTATORS = frozenset(
+    "add append appendleft clear discard extend extendleft fill insert pop popitem popleft push put remove reverse "
+    "rotate setdefault sort update step backward load_state_dict partial_fit shuffle".split()
+)
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree without entering the functions and classes it defines; their headers belong to it."""
+    yield node
+    for child in _own_children(node):
+        yield from own_nodes(child)
+
+
+def _own_children(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield from node.decorator_list
+        yield from (default for default in [*node.args.defaults, *node.args.kw_defaults] if default is not None)
+    elif isinstance(node, ast.ClassDef):
+        yield from [*node.decorator_list, *node.bases, *(word.value for word in node.keywords)]
+    elif isinstance(node, ast.Lambda):
+        yield from (default for default in [*node.args.defaults, *node.args.kw_defaults] if default is not None)
+    else:
+        yield from ast.iter_child_nodes(node)
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that statements can bind in their own scope; comprehension variables are not among them."""
+    found: set[str] = set()
+    for node in nodes:
+        _collect_bound(node, found)
+    return found
+
+
+def _collect_bound(node: ast.AST, found: set[str]) -> None:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            found.add(name)
+        case ast.Name(id=name, ctx=ast.Store()):
+            found.add(name)
+        case ast.alias(name=name, asname=asname):
+            found.add(asname or name.partition(".")[0])
+        case ast.ExceptHandler(name=str(name)):
+            found.add(name)
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            found.add(name)
+    if isinstance(node, COMPREHENSIONS):
+        found.update(
+            inner.target.id
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name)
+        )
+        return
+    for child in _own_children(node):
+        _collect_bound(child, found)
+
+
+def read_names(node: ast.AST | None) -> set[str]:
+    """Return every name that is read in a tree, nested scopes included: more than less."""
+    if node is None:
+        return set()
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)}
+
+
+def read_inside_functions(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names read by functions and classes defined in the code: they read them whenever they are called."""
+    found: set[str] = set()
+    for node in nodes:
+        for inner in ast.walk(node):
+            if isinstance(inner, SCOPES):
+                found |= read_names(inner)
+    return found
+
+
+def read_outside_headers(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names read anywhere but as the plain iterable of a loop."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
+            found |= read_outside_headers([node.target, *node.body, *node.orelse])
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        else:
+            found |= read_outside_headers(ast.iter_child_nodes(node))
+    return found
+
+
+def mutated_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names whose object the code visibly changes: ``x[i] = v``, ``x += v``, ``x.append(v)``, ``del x[i]``."""
+    found: set[str] = set()
+    for node in nodes:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
+                    found |= _root(inner)
+                case ast.AugAssign(target=target):
+                    found |= _root(target)
+                case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if attr in _MUTATORS or attr.endswith("_"):
+                    found |= _root(owner)
+    return found
+
+
+def _root(node: ast.AST) -> set[str]:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+class Needs:
+    """Backward liveness over one unit; ``head``, ``after`` and ``call`` hold the answer by statement."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.head: dict[ast.stmt, set[str]] = {}
+        self.after: dict[ast.stmt, set[str]] = {}
+        self._block(body, set(), set(), set(), set())
+
+    def _block(
+        self, body: list[ast.stmt], after: set[str], brk: set[str], cont: set[str], exc: set[str]
+    ) -> set[str]:
+        for statement in reversed(body):
+            self.after[statement] = after
+            after = self._statement(statement, after, brk, cont, exc) | exc
+        return after
+
+    def _statement(  # noqa: PLR0911, C901  # one case a statement
+        self, node: ast.stmt, after: set[str], brk: set[str], cont: set[str], exc: set[str]
+    ) -> set[str]:
+        match node:
+            case ast.For() | ast.AsyncFor():
+                return self._for(node, after, exc) | read_names(node.iter)
+            case ast.While():
+                return self._while(node, after, exc)
+            case ast.If():
+                taken = self._block(node.body, after, brk, cont, exc)
+                return taken | self._block(node.orelse, after, brk, cont, exc) | read_names(node.test)
+            case ast.With() | ast.AsyncWith():
+                inner = self._block(node.body, after, brk, cont, exc)
+                targets = bound_names(item.optional_vars for item in node.items if item.optional_vars)
+                return (inner - targets) | set().union(*(read_names(item) for item in node.items))
+            case ast.Try():
+                return self._try(node, after, brk, cont, exc)
+            case ast.Break():
+                return set(brk)
+            case ast.Continue():
+                return set(cont)
+            case ast.Return():
+                return read_names(node.value)
+            case ast.Raise():
+                return read_names(node) | exc
+            case ast.Assign(targets=targets, value=value):
+                plain = {target.id for target in targets if isinstance(target, ast.Name)}
+                for target in targets:
+                    if isinstance(target, (ast.Tuple, ast.List)):
+                        plain |= {part.id for part in target.elts if isinstance(part, ast.Name)}
+                return (after - plain) | read_names(value) | set().union(*(read_names(t) for t in targets))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                return (after - {name}) | read_names(value)
+            case ast.AugAssign(target=target):
+                return after | read_names(node) | _root(target)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                return (after - {name}) | read_names(node)
+            case ast.Import() | ast.ImportFrom():
+                return after - bound_names([node])
+            case _:
+                return after | read_names(node)
+
+    def _for(self, node: ast.For | ast.AsyncFor, after: set[str], exc: set[str]) -> set[str]:
+        targets = bound_names([node.target])
+        exits = self._block(node.orelse, after, set(), set(), exc) if node.orelse else after
+        head = set(exits)
+        while True:
+            inner = self._block(node.body, head, after, head, exc)
+            wider = head | (inner - targets) | read_names(node.target)
+            if wider == head:
+                self.head[node] = head
+                return head
+            head = wider
+
+    def _while(self, node: ast.While, after: set[str], exc: set[str]) -> set[str]:
+        exits = self._block(node.orelse, after, set(), set(), exc) if node.orelse else after
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        head = read_names(node.test) | (set() if endless else exits)
+        while True:
+            wider = head | self._block(node.body, head, after, head, exc)
+            if wider == head:
+                self.head[node] = head
+                return head
+            head = wider
+
+    def _try(self, node: ast.Try, after: set[str], brk: set[str], cont: set[str], exc: set[str]) -> set[str]:
+        last = self._block(node.finalbody, after, brk, cont, exc) if node.finalbody else after
+        caught = set(exc)
+        for handler in node.handlers:
+            caught |= self._block(handler.body, last, brk | last, cont | last, exc) | read_names(handler.type)
+        caught |= last if node.finalbody else set()
+        done = self._block(node.orelse, last, brk, cont, exc) if node.orelse else last
+        return self._block(node.body, done, brk | (last if node.finalbody else set()), cont, caught)

@@ -1,0 +1,114 @@
+"""What the rewrite knows of a cell, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ._options import CellOptions
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """A tracked loop.
+
+    Attributes
+    ----------
+    id : int
+        Its number in its unit.
+    line : int
+        Line in the source.
+    kind : str
+        ``for`` or ``while``.
+    label : str
+        How a person would name it: its target, or its condition.
+    live : frozenset of str
+        Names that may be read after its boundary before they are bound again.
+    live_after : frozenset of str
+        The same when it is done.
+    remade : frozenset of str
+        Names bound by statements on the way to it, which can run again.
+    reads : frozenset of str
+        Names that the iterable's expression reads.
+    draws : bool
+        Whether evaluating that expression may draw from a random stream.
+    is_name : bool
+        Whether it is a plain name, whose object existed before.
+    """
+
+    id: int
+    line: int
+    kind: str
+    label: str
+    live: Names = frozenset()
+    live_after: Names = frozenset()
+    remade: Names = frozenset()
+    reads: Names = frozenset()
+    draws: bool = True
+    is_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """A tracked call of a notebook function that holds a loop."""
+
+    id: int
+    line: int
+    function: str
+    live: Names = frozenset()
+    remade: Names = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPlan:
+    """A piece of code that was rewritten: the cell itself, or a function.
+
+    Attributes
+    ----------
+    name : str
+        Empty for the cell.
+    bound : frozenset of str
+        Names the unit can bind in its own scope.
+    reads : frozenset of str
+        Names it reads.
+    read_inside : frozenset of str
+        Names read by functions defined in it, at a time of their own.
+    read_elsewhere : frozenset of str
+        Names read anywhere but as the iterable of a loop.
+    mutated : frozenset of str
+        Names whose object it visibly changes in place.
+    loops, calls : dict
+        By number.
+    statements : tuple of (int, str, str, str)
+        Line, text, what happens at launch, what happens on resume; for ``--plan``.
+    """
+
+    name: str
+    bound: Names
+    reads: Names
+    read_inside: Names
+    read_elsewhere: Names
+    mutated: Names
+    loops: dict[int, LoopPlan] = field(default_factory=dict)
+    calls: dict[int, CallPlan] = field(default_factory=dict)
+    statements: tuple[tuple[int, str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """A cell under ``%%resumable``.
+
+    Attributes
+    ----------
+    options : CellOptions
+        The magic line.
+    source : str
+        The body, normalised: what ``code`` identity compares.
+    unit : UnitPlan
+        The cell's own scope.
+    """
+
+    options: CellOptions
+    source: str
+    unit: UnitPlan

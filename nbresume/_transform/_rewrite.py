@@ -1,0 +1,390 @@
+"""The rewrite: every run of plain statements gets a guard, every loop a cursor, and the user's lines stay theirs.
+
+What the guards mean (``__nbresume__`` is the runtime object):
+
+``live``      the code runs as the user wrote it
+``setup``     live, or on the way back in a fresh kernel: what stands before the cell's first loop runs again
+``again(…)``  on the way back, for a statement that binds a name which could not be saved
+``enters(i)`` live, or the way back leads through statement ``i``
+
+An innermost loop's body needs no guard at all: it is entered only when the code is live. That is what keeps the cost of
+an iteration low.
+
+Nothing here signals through exceptions of the user's code, since a bare ``except:`` in a body would swallow it: a loop
+that has to stop just ends, and what follows is guarded.
+
+Every injected node takes the position of a statement of the user's, so that a traceback stays in the cell.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..errors import RefusedError
+from ._names import (
+    Needs,
+    bound_names,
+    mutated_names,
+    own_nodes,
+    read_inside_functions,
+    read_names,
+    read_outside_headers,
+)
+from ._options import CellOptions
+from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
+
+RUNTIME = "__nbresume__"
+ITEM = "__nbresume_item__"
+
+HoldsLoop = Callable[[ast.expr], bool]
+"""Whether the function that an expression names is one of the notebook's that holds a loop."""
+
+_T = TypeVar("_T", bound=ast.AST)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_UNGUARDED = (ast.Global, ast.Nonlocal, ast.Pass)
+_STILL = frozenset({"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"})
+_STILL_METHODS = frozenset({"items", "keys", "values", "copy"})
+
+
+def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) -> tuple[ast.Module, CellPlan]:
+    """Rewrite the body of a cell.
+
+    Parameters
+    ----------
+    tree : ast.Module
+        The body without the magic line.
+    options : CellOptions
+        The magic line.
+    holds_loop : callable
+        Tells calls that have to be followed from calls that are atomic.
+
+    Returns
+    -------
+    tree : ast.Module
+    plan : CellPlan
+
+    Raises
+    ------
+    RefusedError
+        With the line, the reason and the way out.
+    """
+    source = ast.unparse(tree)
+    _refuse_unsupported(tree.body)
+    unit = _Unit("", tree.body, holds_loop)
+    body = unit.top_level(tree.body)
+    plan = unit.plan()
+    if not plan.loops and not plan.calls:
+        raise RefusedError(
+            "this cell has no boundary: no loop of its own, and no call of a notebook function that holds one",
+            "Put the loop into the cell, or call the function as a whole statement (fit(model), or result = fit(model)). "
+            "A loop inside a library can't be followed yet",
+            1,
+        )
+    module = ast.Module(body=body, type_ignores=[])
+    return ast.fix_missing_locations(module), CellPlan(options, source, plan)
+
+
+def rewrite_function(node: ast.FunctionDef, holds_loop: HoldsLoop) -> tuple[ast.FunctionDef, UnitPlan]:
+    """Rewrite a function that the cell calls and that holds a loop; raises RefusedError as ``rewrite_cell``."""
+    _refuse_unsupported(node.body)
+    unit = _Unit(node.name, node.body, holds_loop)
+    arguments = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+    body = [unit.runtime_statement("entered", node.body[0]), *unit.block(node.body, depth=0)]
+    node.body = body
+    node.decorator_list = []
+    return ast.fix_missing_locations(node), unit.plan(arguments)
+
+
+def _refuse_unsupported(body: list[ast.stmt]) -> None:
+    for statement in body:
+        for node in own_nodes(statement):
+            line = getattr(node, "lineno", None)
+            if isinstance(node, ast.AsyncFor):
+                raise RefusedError("'async for' can't be resumed: its source goes on without us", "Collect it into a list first, then loop over that", line)
+            if isinstance(node, (ast.Yield, ast.YieldFrom)):
+                raise RefusedError("'yield' can't be resumed: the frame of a generator can't be saved", "Append to a list instead", line)
+
+
+class _Unit:
+    """Rewrites one scope and collects its plan."""
+
+    def __init__(self, name: str, body: list[ast.stmt], holds_loop: HoldsLoop) -> None:
+        self.name, self.body, self.holds_loop = name, body, holds_loop
+        self.loops: dict[int, LoopPlan] = {}
+        self.calls: dict[int, CallPlan] = {}
+        self.statements: list[tuple[int, str, str, str]] = []
+        self._needs = Needs(body)
+        self._setup = not name  # only a cell has a set-up
+        self._count = 0
+        # Taken before the rewrite changes the tree under it.
+        self._facts = {
+            "bound": bound_names(body),
+            "reads": set().union(*(read_names(statement) for statement in body)) if body else set(),
+            "read_inside": read_inside_functions(body),
+            "read_elsewhere": read_outside_headers(body),
+            "mutated": mutated_names(body),
+        }
+
+    def plan(self, arguments: set[str] | None = None) -> UnitPlan:
+        facts = {key: frozenset(names) for key, names in self._facts.items()}
+        facts["bound"] |= arguments or set()
+        return UnitPlan(self.name, loops=self.loops, calls=self.calls, statements=tuple(sorted(self.statements)), **facts)
+
+    # ------------------------------------------------------------------ blocks
+
+    def top_level(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Rewrite a cell: expressions stay expressions, so that they are displayed as ever."""
+        out: list[ast.stmt] = []
+        made: set[str] = set()
+        for place, statement in enumerate(body):
+            last = place == len(body) - 1
+            if isinstance(statement, ast.Expr) and not self.tracked(statement):
+                out.append(self._shown(statement, last=last))
+                made |= bound_names([statement])
+            elif isinstance(statement, ast.Expr):
+                out.append(self._shown_call(statement, made, last=last))
+            else:
+                out += self._one(statement, 0, made)
+        if not body or not isinstance(body[-1], ast.Expr):
+            where = body[-1] if body else ast.Pass(lineno=1, col_offset=0)
+            out.append(at(ast.Expr(self._call("last", ast.Constant(None))), where))
+        return out
+
+    def _shown(self, statement: ast.Expr, *, last: bool) -> ast.stmt:
+        guard = self._guard(statement)
+        self._describe(statement)
+        value: ast.expr = at(ast.IfExp(guard, statement.value, ast.Constant(None)), statement)
+        return at(ast.Expr(self._call("last", value) if last else value), statement)
+
+    def _shown_call(self, statement: ast.Expr, made: set[str], *, last: bool) -> ast.stmt:
+        number, call = self._tracked_call(statement, statement.value, made)
+        value = at(ast.IfExp(self._enters(number, 0), call, ast.Constant(None)), statement)
+        return at(ast.Expr(self._call("last", value) if last else value), statement)
+
+    def block(self, body: list[ast.stmt], depth: int, made: set[str] | None = None) -> list[ast.stmt]:
+        """Rewrite a block that holds something tracked."""
+        made = set() if made is None else set(made)
+        out: list[ast.stmt] = []
+        for statement in body:
+            out += self._one(statement, depth, made)
+        return out
+
+    def _one(self, statement: ast.stmt, depth: int, made: set[str]) -> list[ast.stmt]:
+        """Rewrite one statement; ``made`` collects the names that the way to what follows can bind again."""
+        if self.tracked(statement):
+            return self._tracked(statement, depth, made)
+        if self._setup or not isinstance(statement, (ast.AugAssign, ast.Delete)):
+            made |= bound_names([statement])
+        if isinstance(statement, _UNGUARDED) or _is_future(statement):
+            return [statement]
+        self._describe(statement)
+        return [at(ast.If(self._guard(statement), [statement], []), statement)]
+
+    def _guard(self, statement: ast.stmt) -> ast.expr:
+        if self._setup or (isinstance(statement, _DEFINITIONS) and not self.name):
+            return self._read("setup")
+        names = sorted(bound_names([statement]))
+        if not names or isinstance(statement, (ast.AugAssign, ast.Delete)):
+            return self._read("live")
+        return self._live_or_again(names)
+
+    def _live_or_again(self, names: list[str]) -> ast.expr:
+        again = self._call("again", ast.Tuple([ast.Constant(name) for name in names], ast.Load()))
+        return ast.BoolOp(ast.Or(), [self._read("live"), again])
+
+    def _describe(self, statement: ast.stmt) -> None:
+        resume = "runs again" if self._setup else "passed over"
+        if isinstance(statement, _DEFINITIONS) and not self.name:
+            resume = "runs again"
+        text = ast.unparse(statement).splitlines()[0]
+        self.statements.append((statement.lineno, text, "runs", resume))
+
+    # ------------------------------------------------------------------ what is tracked
+
+    def tracked(self, statement: ast.stmt) -> bool:
+        """Whether a boundary can lie inside a statement."""
+        match statement:
+            case ast.For() | ast.While():
+                return True
+            case ast.If():
+                return any(map(self.tracked, [*statement.body, *statement.orelse]))
+            case ast.With() | ast.AsyncWith() | ast.Try():
+                return any(map(self.tracked, statement.body))
+            case _:
+                return self._called(statement) is not None
+
+    def _called(self, statement: ast.stmt) -> ast.Call | None:
+        match statement:
+            case (
+                ast.Expr(value=ast.Call() as call)
+                | ast.Assign(value=ast.Call() as call)
+                | ast.AnnAssign(value=ast.Call() as call)
+                | ast.Return(value=ast.Call() as call)
+            ):
+                return call if self.holds_loop(call.func) else None
+        return None
+
+    def _tracked(self, statement: ast.stmt, depth: int, made: set[str]) -> list[ast.stmt]:
+        match statement:
+            case ast.For():
+                return self._for(statement, depth, made)
+            case ast.While():
+                return self._while(statement, depth, made)
+            case ast.If():
+                return self._if(statement, depth, made)
+            case ast.With() | ast.AsyncWith() | ast.Try():
+                return self._inside(statement, depth, made)
+            case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
+                assert statement.value is not None  # noqa: S101  # a tracked call is its value
+                number, call = self._tracked_call(statement, statement.value, made)
+                statement.value = call
+                return [self._entered(number, depth, [statement], statement)]
+        raise AssertionError(statement)
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._count
+
+    # ------------------------------------------------------------------ one rewrite a kind
+
+    def _for(self, node: ast.For, depth: int, made: set[str]) -> list[ast.stmt]:
+        number = self._number()
+        made |= bound_names([node.iter])
+        plan = LoopPlan(
+            number,
+            node.lineno,
+            "for",
+            ast.unparse(node.target),
+            live=frozenset(self._needs.head[node]),
+            live_after=frozenset(self._needs.after[node]),
+            remade=frozenset(made),
+            reads=frozenset(read_names(node.iter)),
+            draws=_may_draw(node.iter),
+            is_name=isinstance(node.iter, (ast.Name, ast.Attribute)),
+        )
+        self.loops[number] = plan
+        self.statements.append((node.lineno, f"for {plan.label} in {ast.unparse(node.iter)}:", "loop", "goes on where it stood"))
+        self._setup = False
+        keeps = self._call("keeps", ast.Constant(number))
+        node.iter = at(
+            self._call("loop", ast.Constant(number), ast.IfExp(keeps, ast.Constant(None), node.iter)), node.iter
+        )
+        if any(map(self.tracked, node.body)):
+            names = sorted(bound_names([node.target]))
+            target, node.target = node.target, at(ast.Name(ITEM, ast.Store()), node.target)
+            unpack = at(ast.Assign([target], ast.Name(ITEM, ast.Load())), target)
+            head = at(ast.If(self._live_or_again(names) if names else self._read("live"), [unpack], []), target)
+            node.body = [head, *self.block(node.body, depth + 1, made | set(names))]
+        else:
+            for statement in node.body:
+                self.statements.append((statement.lineno, ast.unparse(statement).splitlines()[0], "runs", "runs from the boundary on"))
+        node.orelse = self._when_live(node.orelse)
+        return [self._entered(number, depth, [node, self.runtime_statement("leave", node, number)], node)]
+
+    def _while(self, node: ast.While, depth: int, made: set[str]) -> list[ast.stmt]:
+        number = self._number()
+        label = ast.unparse(node.test)
+        self.loops[number] = LoopPlan(
+            number,
+            node.lineno,
+            "while",
+            label,
+            live=frozenset(self._needs.head[node]),
+            live_after=frozenset(self._needs.after[node]),
+            remade=frozenset(made),
+        )
+        self.statements.append((node.lineno, f"while {label}:", "loop", "goes on where it stood"))
+        self._setup = False
+        live = ast.BoolOp(ast.And(), [self._read("live"), node.test])
+        node.test = at(ast.BoolOp(ast.Or(), [self._call("turn", ast.Constant(number)), live]), node.test)
+        if any(map(self.tracked, node.body)):
+            node.body = self.block(node.body, depth + 1, made)
+        node.orelse = self._when_live(node.orelse)
+        begin = self.runtime_statement("begin", node, number)
+        return [self._entered(number, depth, [begin, node, self.runtime_statement("leave", node, number)], node)]
+
+    def _if(self, node: ast.If, depth: int, made: set[str]) -> list[ast.stmt]:
+        number = self._number()
+        choose = self._call("branch", ast.Constant(number), node.test)
+        taken = self._call("taken", ast.Constant(number))
+        node.test = at(ast.IfExp(self._read("live"), choose, taken), node.test)
+        was_setup = self._setup
+        node.body = self.block(node.body, depth + 1, made)
+        if node.orelse:
+            after, self._setup = self._setup, was_setup
+            node.orelse = self.block(node.orelse, depth + 1, made)
+            self._setup = self._setup and after
+        return [self._entered(number, depth, [node], node)]
+
+    def _inside(self, node: ast.With | ast.AsyncWith | ast.Try, depth: int, made: set[str]) -> list[ast.stmt]:
+        number = self._number()
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                made |= bound_names([item])
+            text = ", ".join(ast.unparse(item) for item in node.items)
+            self.statements.append((node.lineno, f"with {text}:", "enters", "enters again"))
+        node.body = [self.runtime_statement("inside", node, number), *self.block(node.body, depth + 1, made)]
+        if isinstance(node, ast.Try):
+            node.orelse = self._when_live(node.orelse)
+        return [self._entered(number, depth, [node], node)]
+
+    def _tracked_call(self, statement: ast.stmt, value: ast.expr, made: set[str]) -> tuple[int, ast.expr]:
+        number = self._number()
+        assert isinstance(value, ast.Call)  # noqa: S101  # by _called
+        name = ast.unparse(value.func)
+        self.calls[number] = CallPlan(number, statement.lineno, name, frozenset(self._needs.after[statement]), frozenset(made))
+        self.statements.append((statement.lineno, ast.unparse(statement).splitlines()[0], "followed into the function", "goes on inside it"))
+        self._setup = False
+        function = value.func
+        value.func = at(self._call("call", ast.Constant(number), function), function)
+        again = self._call("recall", ast.Constant(number), ast.parse(name, mode="eval").body)
+        return number, at(ast.IfExp(self._read("live"), value, again), statement)
+
+    # ------------------------------------------------------------------ small pieces
+
+    def _when_live(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Guard a block that no way back leads into."""
+        return [at(ast.If(self._read("live"), body, []), body[0])] if body else []
+
+    def _entered(self, number: int, depth: int, body: list[ast.stmt], where: ast.AST) -> ast.stmt:
+        return at(ast.If(self._enters(number, depth), body, []), where)
+
+    def _enters(self, number: int, depth: int) -> ast.expr:
+        return self._call("enters", ast.Constant(number), ast.Constant(depth))
+
+    def runtime_statement(self, method: str, where: ast.AST, *arguments: int) -> ast.stmt:
+        """Make a statement that calls the runtime."""
+        return at(ast.Expr(self._call(method, *(ast.Constant(argument) for argument in arguments))), where)
+
+    def _read(self, attribute: str) -> ast.expr:
+        return ast.Attribute(ast.Name(RUNTIME, ast.Load()), attribute, ast.Load())
+
+    def _call(self, method: str, *arguments: ast.expr) -> ast.expr:
+        return ast.Call(self._read(method), list(arguments), [])
+
+
+def at(node: _T, where: ast.AST) -> _T:
+    """Give a new node, and what it holds that has no place yet, the position of one of the user's."""
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.expr, ast.stmt)) and not hasattr(inner, "lineno"):
+            ast.copy_location(inner, where)
+    return node
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _may_draw(node: ast.expr) -> bool:
+    """Whether evaluating an iterable's expression may draw: anything but plain looks at what is there."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Name(id=name)) if name in _STILL:
+                continue
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr in _STILL_METHODS:
+                continue
+            case ast.Call() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Await():
+                return True
+    return False

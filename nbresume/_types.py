@@ -1,0 +1,27 @@
+"""Words shared by all layers: small protocols and aliases, no behaviour."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+Json = dict[str, Any]
+
+FORMAT = 1
+"""Version of the store's file format; a newer one is refused with both versions named."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An object that can tell where it stands and be put there again.
+
+    An iterable with these two methods is continued by its state instead of by replay, as ``torchdata``'s
+    ``StatefulDataLoader`` is.
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that is needed to stand here again."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
+        """Stand where ``state_dict`` says."""
+        ...
