@@ -35,7 +35,7 @@ class Identity:
     config : dict of str to Part
         Inputs, and the entry values of declared names from outside; ``text`` is a short rendering.
     environment : dict of str to Part
-        Python minor (gates), versions of the packages reached (recorded).
+        Python minor and the versions of the packages reached.
     """
 
     code: dict[str, Part] = field(default_factory=dict)
@@ -70,12 +70,8 @@ class Identity:
         return (
             *_code_differences(self.code, now.code),
             *_config_differences(config, now.config),
-            *_config_differences(_gate(self.environment), _gate(now.environment)),
+            *_config_differences(self.environment, now.environment),
         )
-
-
-def _gate(environment: dict[str, Part]) -> dict[str, Part]:
-    return {name: part for name, part in environment.items() if name == "python"}
 
 
 def _code_differences(old: dict[str, Part], new: dict[str, Part]) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _digest(data: NDArray[Any]) -> str:
 
 
 def _root(digests: dict[str, str]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True))
+    return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())
 
 
 class Snapshot:

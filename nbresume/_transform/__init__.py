@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ._options import CellOptions
+from ._peel import peel_time
 from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
-from ._rewrite import ITEM, RUNTIME, rewrite_cell, rewrite_function
+from ._rewrite import ITEM, RUNTIME, may_hold_boundary, rewrite_cell, rewrite_function
 from ._text import MARKER, marked, marker_line
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "UnitPlan",
     "marked",
     "marker_line",
+    "may_hold_boundary",
+    "peel_time",
     "rewrite_cell",
     "rewrite_function",
 ]

@@ -122,12 +122,16 @@ def _root(node: ast.AST) -> set[str]:
 
 
 class Needs:
-    """Backward liveness over one unit; ``head``, ``after`` and ``call`` hold the answer by statement."""
+    """Backward liveness over one unit.
+
+    ``head`` holds what is needed at a loop's boundary, ``after`` what is needed behind a statement, ``entry`` what the
+    unit needs when it starts.
+    """
 
     def __init__(self, body: list[ast.stmt]) -> None:
         self.head: dict[ast.stmt, set[str]] = {}
         self.after: dict[ast.stmt, set[str]] = {}
-        self._block(body, set(), set(), set(), set())
+        self.entry = self._block(body, set(), set(), set(), set())
 
     def _block(
         self, body: list[ast.stmt], after: set[str], brk: set[str], cont: set[str], exc: set[str]
@@ -210,3 +214,12 @@ class Needs:
         caught |= last if node.finalbody else set()
         done = self._block(node.orelse, last, brk, cont, exc) if node.orelse else last
         return self._block(node.body, done, brk | (last if node.finalbody else set()), cont, caught)
+
+
+def catches_interrupt(nodes: Iterable[ast.AST]) -> bool:
+    """Whether a handler of the code catches KeyboardInterrupt."""
+    for node in nodes:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.ExceptHandler) and {"KeyboardInterrupt", "BaseException"} & read_names(inner.type):
+                return True
+    return False

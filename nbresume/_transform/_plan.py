@@ -33,8 +33,8 @@ class LoopPlan:
         Names that the iterable's expression reads.
     draws : bool
         Whether evaluating that expression may draw from a random stream.
-    is_name : bool
-        Whether it is a plain name, whose object existed before.
+    has_else : bool
+        Whether something runs when it is exhausted.
     """
 
     id: int
@@ -46,7 +46,7 @@ class LoopPlan:
     remade: Names = frozenset()
     reads: Names = frozenset()
     draws: bool = True
-    is_name: bool = False
+    has_else: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,16 @@ class UnitPlan:
         Names the unit can bind in its own scope.
     reads : frozenset of str
         Names it reads.
+    entry : frozenset of str
+        Names it may read before it has bound them: they come from outside.
     read_inside : frozenset of str
         Names read by functions defined in it, at a time of their own.
     read_elsewhere : frozenset of str
         Names read anywhere but as the iterable of a loop.
     mutated : frozenset of str
         Names whose object it visibly changes in place.
+    catches_interrupt : bool
+        Whether a handler of its own catches KeyboardInterrupt.
     loops, calls : dict
         By number.
     statements : tuple of (int, str, str, str)
@@ -87,9 +91,11 @@ class UnitPlan:
     name: str
     bound: Names
     reads: Names
+    entry: Names
     read_inside: Names
     read_elsewhere: Names
     mutated: Names
+    catches_interrupt: bool = False
     loops: dict[int, LoopPlan] = field(default_factory=dict)
     calls: dict[int, CallPlan] = field(default_factory=dict)
     statements: tuple[tuple[int, str, str, str], ...] = ()

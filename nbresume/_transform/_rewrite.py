@@ -26,6 +26,7 @@ from ..errors import RefusedError
 from ._names import (
     Needs,
     bound_names,
+    catches_interrupt,
     mutated_names,
     own_nodes,
     read_inside_functions,
@@ -97,6 +98,11 @@ def rewrite_function(node: ast.FunctionDef, holds_loop: HoldsLoop) -> tuple[ast.
     return ast.fix_missing_locations(node), unit.plan(arguments)
 
 
+def may_hold_boundary(statement: ast.stmt, holds_loop: HoldsLoop) -> bool:
+    """Whether a boundary can lie inside a statement."""
+    return _Unit("", [], holds_loop).tracked(statement)
+
+
 def _refuse_unsupported(body: list[ast.stmt]) -> None:
     for statement in body:
         for node in own_nodes(statement):
@@ -116,12 +122,14 @@ class _Unit:
         self.calls: dict[int, CallPlan] = {}
         self.statements: list[tuple[int, str, str, str]] = []
         self._needs = Needs(body)
+        self._catches = catches_interrupt(body)
         self._setup = not name  # only a cell has a set-up
         self._count = 0
         # Taken before the rewrite changes the tree under it.
         self._facts = {
             "bound": bound_names(body),
             "reads": set().union(*(read_names(statement) for statement in body)) if body else set(),
+            "entry": self._needs.entry,
             "read_inside": read_inside_functions(body),
             "read_elsewhere": read_outside_headers(body),
             "mutated": mutated_names(body),
@@ -130,7 +138,14 @@ class _Unit:
     def plan(self, arguments: set[str] | None = None) -> UnitPlan:
         facts = {key: frozenset(names) for key, names in self._facts.items()}
         facts["bound"] |= arguments or set()
-        return UnitPlan(self.name, loops=self.loops, calls=self.calls, statements=tuple(sorted(self.statements)), **facts)
+        return UnitPlan(
+            self.name,
+            catches_interrupt=self._catches,
+            loops=self.loops,
+            calls=self.calls,
+            statements=tuple(sorted(self.statements)),
+            **facts,
+        )
 
     # ------------------------------------------------------------------ blocks
 
@@ -262,7 +277,7 @@ class _Unit:
             remade=frozenset(made),
             reads=frozenset(read_names(node.iter)),
             draws=_may_draw(node.iter),
-            is_name=isinstance(node.iter, (ast.Name, ast.Attribute)),
+            has_else=bool(node.orelse),
         )
         self.loops[number] = plan
         self.statements.append((node.lineno, f"for {plan.label} in {ast.unparse(node.iter)}:", "loop", "goes on where it stood"))

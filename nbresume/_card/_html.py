@@ -1,0 +1,202 @@
+"""The static card: legible without a kernel, untrusted, in an export, and on a light or a dark page.
+
+JupyterLab's sanitizer keeps ``style`` but drops every declaration whose value it does not know, ``currentColor``,
+``gap`` and ``justify-content`` among them. So text inherits its colour and is made quiet by ``opacity``, and the layout
+is made of tables and inline blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+
+from .._events import now as time_now
+from .._lineage import State
+from ._marks import sentence
+from ._rerun import rerun
+from ._spark import spark
+from ._svg import COLOURS, svg
+from ._tags import Markup, image, join, tag
+from ._view import View
+from ._words import age, duration, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
+
+_BADGES: dict[State, str] = {
+    "running": "▶",
+    "interrupted": "✕",
+    "completed": "✓",
+    "superseded": "◆",
+    "abandoned": "□",
+}
+_LINE = "1px solid rgba(127, 127, 127, 0.35)"
+_CARD = f"border: {_LINE}; border-radius: 6px; padding: 10px 14px; max-width: 860px; line-height: 1.4; font-size: 13px"
+_QUIET = "opacity: 0.72"
+_CELL = "text-align: left; vertical-align: top; padding: 2px 18px 2px 0; border: none; max-width: 480px"
+_NUMBER = _CELL.replace("left", "right", 1)
+_WRAPPED = "white-space: pre-wrap; overflow-wrap: break-word"
+_CODE = f"{_WRAPPED}; font-family: monospace; font-size: 12px; margin: 4px 0; padding: 0"
+_INLINE = "background: transparent; font-size: 12px; padding: 0"
+
+
+def html(view: View, *, now: str | None = None) -> str:
+    """Return the card of a run as HTML.
+
+    Parameters
+    ----------
+    view : View
+        The run.
+    now : str, optional
+        The time that ages are told from, as the journal writes it.
+    """
+    when = now or time_now()
+    parts = [
+        _head(view),
+        _offer(view),
+        _progress(view),
+        _facts(view, when),
+        _listed("what differs", view.differences, COLOURS["interrupted"]),
+        _listed("notes", view.notes, COLOURS["snapshots"]),
+        image(svg(view), public(sentence(view)), "display: block; max-width: 100%; height: auto; margin: 8px 0 2px 0"),
+        _metrics(view.metrics),
+        _folded(plural(len(view.lineage.attempts), "attempt"), _attempts(view), is_open=True),
+        _folded("what is saved", _saved(view)),
+        _folded("what is identity", _rows((_quiet(name), text) for name, text in view.identity)),
+        _folded("last lines", tag("pre", "\n".join(map(public, view.log_tail)), style=_CODE) if view.log_tail else ""),
+        tag("div", f"as of {stamp(when)}", style=f"{_QUIET}; font-size: 11px; margin: 6px 0 0 0"),
+    ]
+    return tag("div", *parts, style=_CARD)
+
+
+def _head(view: View) -> Markup:
+    colour = COLOURS[view.state]
+    badge = f"color: {colour}; border: 1px solid {colour}; border-radius: 10px; padding: 0 9px; margin: 0 10px; "
+    words = f"{_BADGES[view.state]} {standing(view.state, view.lineage)}"
+    return tag(
+        "div",
+        tag("span", view.name, style="font-weight: 600; font-size: 16px; vertical-align: middle"),
+        tag("span", words, style=f"{badge}display: inline-block; vertical-align: middle; font-weight: 600"),
+        tag("span", view.id, style=f"{_QUIET}; font-size: 12px; font-family: monospace; vertical-align: middle"),
+    )
+
+
+def _offer(view: View) -> str:
+    if not view.offer:
+        return ""
+    supersede = tag("code", f"%nbresume supersede {view.name}", style=_INLINE)
+    aside = tag("div", "To start a new run and keep this one as superseded: ", supersede, style="margin: 6px 0 0 0")
+    if view.differences:
+        changed = "What identifies this run has changed, so it can't be continued as it is. To continue it, put back "
+        return _boxed(tag("div", changed, "what differs and run this cell again."), aside)
+    button = (
+        "background: #2f6fb0; color: #ffffff; border: none; border-radius: 4px; padding: 5px 14px; cursor: pointer; "
+    )
+    cell = tag("code", f"%%resumable {view.name}", style=_INLINE)
+    return _boxed(
+        tag("button", "Continue", type="button", style=f"{button}font-weight: 600", onclick=rerun(view.name)),
+        tag("span", "or run this cell again (Shift+Enter): ", cell, style="margin: 0 0 0 10px"),
+        aside,
+    )
+
+
+def _boxed(*parts: str) -> Markup:
+    line = f"border-left: 3px solid {COLOURS['interrupted']}; padding: 4px 0 4px 12px; margin: 10px 0"
+    return tag("div", *parts, style=line)
+
+
+def _progress(view: View) -> str:
+    done = fraction(view.loops)
+    if done is None or view.state not in ("running", "interrupted"):
+        return ""
+    left = f", about {duration(view.seconds_left)} left" if view.seconds_left is not None else ""
+    bar = tag(
+        "progress", max="1", value=f"{done:.4f}", style="width: 220px; vertical-align: middle", title=percent(view)
+    )
+    share = tag("span", f"{percent(view)}{left}", style="margin: 0 14px 0 8px")
+    return tag("div", bar, share, tag("span", public(view.where)), style="margin: 8px 0 4px 0")
+
+
+def _facts(view: View, now: str) -> Markup:
+    rows: list[tuple[str, str]] = []
+    if view.where and not _progress(view):
+        rows.append((_quiet("stands at"), view.where))
+    if view.snapshot_at:
+        told = tag("span", age(view.snapshot_at, now), title=stamp(view.snapshot_at))
+        where = view.snapshot.get("where")
+        at = f", at {public(str(where))}" if where and where != view.where else ""
+        rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
+    elif view.state in ("running", "interrupted"):
+        rows.append((_quiet("last snapshot"), "none yet"))
+    for run, lineage in view.family:
+        kept = f" {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}, kept"
+        rows.append((_quiet("earlier run"), join(tag("code", run, style=_INLINE), kept)))
+    return _rows(rows)
+
+
+def _attempts(view: View) -> Markup:
+    heads = [_quiet(head) for head in ("", "started (UTC)", "from where", "ended how", "snapshots")]
+    return _rows([heads, *(_attempt_row(view, index) for index in range(len(view.lineage.attempts)))], numbers=(4,))
+
+
+def _attempt_row(view: View, index: int) -> list[str]:
+    attempt = view.lineage.attempts[index]
+    how = tag("span", attempt.how or "running", title=stamp(attempt.ended))
+    where = f" after {public(attempt.where)}" if attempt.where and attempt.how not in ("", "completed") else ""
+    started = tag("span", stamp(attempt.started).removesuffix(" UTC"), style="white-space: nowrap")
+    begun = attempt.resumed_from or "launched"
+    return [str(attempt.number), started, begun, join(how, where), f"{attempt.snapshots:,}"]
+
+
+def _saved(view: View) -> Markup:
+    whole = sum(count for _, count in view.saved)
+    rows = [(tag("code", name, style=_INLINE), size(count)) for name, count in view.saved]
+    return _rows([*rows, (_quiet("all"), size(whole))] if len(rows) > 1 else rows, numbers=(1,))
+
+
+def _metrics(metrics: Mapping[str, Sequence[float]]) -> str:
+    return tag("div", *(_metric(name, values) for name, values in metrics.items() if len(values))) if metrics else ""
+
+
+def _metric(name: str, values: Sequence[float]) -> Markup:
+    finite = [value for value in values if isfinite(value)]
+    spread = f", between {min(finite):.4g} and {max(finite):.4g}" if finite else ""
+    alt = f"{name}: {plural(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}{spread}"
+    return tag(
+        "span",
+        tag("span", f"{name} ", style=_QUIET),
+        tag("b", f"{values[-1]:.4g}"),
+        image(spark(values), alt, "display: inline-block; vertical-align: middle; margin: 0 0 0 8px"),
+        style="display: inline-block; white-space: nowrap; margin: 4px 26px 4px 0",
+        title=alt,
+    )
+
+
+def _listed(title: str, lines: Iterable[str], colour: str) -> str:
+    shown = [tag("div", public(line), style=_WRAPPED) for line in lines]
+    if not shown:
+        return ""
+    line = f"border-left: 3px solid {colour}; padding: 0 0 0 12px; margin: 8px 0"
+    return tag("div", tag("div", title, style=f"{_QUIET}; font-weight: 600"), *shown, style=line)
+
+
+def _folded(title: str, content: str, *, is_open: bool = False) -> str:
+    if not content:
+        return ""
+    attributes = {"open": "open"} if is_open else {}
+    return tag("details", tag("summary", title, style="cursor: pointer"), content, style="margin: 4px 0", **attributes)
+
+
+def _quiet(words: str) -> Markup:
+    return tag("span", words, style=_QUIET)
+
+
+def _rows(rows: Iterable[Iterable[str]], numbers: tuple[int, ...] = ()) -> Markup:
+    written = [tag("tr", *_cells(row, numbers), style="background: transparent") for row in rows]
+    if not written:
+        return Markup()
+    style = "border-collapse: collapse; margin: 2px 0 2px 0; font-size: 13px; border: none"
+    return tag("table", tag("tbody", *written), style=style)
+
+
+def _cells(row: Iterable[str], numbers: tuple[int, ...]) -> Iterator[Markup]:
+    for index, cell in enumerate(row):
+        shown = cell if isinstance(cell, Markup) else public(cell)
+        yield tag("td", shown, style=_NUMBER if index in numbers else _CELL)

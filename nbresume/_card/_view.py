@@ -1,0 +1,69 @@
+"""All that a card shows of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .._lineage import Lineage, State
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One run, as a person looks at it.
+
+    Attributes
+    ----------
+    name : str
+        Name on the magic line.
+    id : str
+        Folder name, unique in its store.
+    lineage : Lineage
+        Its attempts and how they ended.
+    state : State
+        Where its lineage stands now.
+    where : str
+        Where it stands, in words: ``epoch 7 of 30, batch 310 of 500``.
+    loops : tuple of (str, int, int or None)
+        Label, finished items, and total where it is known; outermost first.
+    snapshot : mapping
+        Facts of the newest snapshot event: ``snapshot``, ``where``, ``bytes``, ``seconds``, ``loops``.
+    snapshot_at : str
+        When that was, as the journal writes it.
+    saved : tuple of (str, int)
+        Each saved name and its bytes.
+    identity : tuple of (str, str)
+        Each part that must stay equal, and a short text of it.
+    differences : tuple of str
+        What differs from the identity now; empty when it is the same run.
+    notes : tuple of str
+        What a reader should know: rejected snapshots, files cut back, warnings.
+    family : tuple of (str, Lineage)
+        Earlier runs of the same name, oldest first, by id.
+    log_tail : tuple of str
+        The last lines that the cell printed.
+    metrics : mapping of str to sequence of float
+        Values to plot small, in order.
+    offer : bool
+        Whether a fresh kernel found it interrupted and offers to continue it.
+    seconds_left : float or None
+        How long it will still take, where the pace is known.
+    """
+
+    name: str
+    id: str
+    lineage: Lineage
+    state: State
+    where: str = ""
+    loops: tuple[tuple[str, int, int | None], ...] = ()
+    snapshot: Mapping[str, object] = field(default_factory=dict)
+    snapshot_at: str = ""
+    saved: tuple[tuple[str, int], ...] = ()
+    identity: tuple[tuple[str, str], ...] = ()
+    differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    family: tuple[tuple[str, Lineage], ...] = ()
+    log_tail: tuple[str, ...] = ()
+    metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    offer: bool = False
+    seconds_left: float | None = None

@@ -1,0 +1,131 @@
+"""How the card puts times, sizes and other people's text into words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from .._lineage import Attempt, Lineage
+from ._view import View
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Not after a word, a dot or a slash: `a/b`, `./a/b` and `s3://bucket/key` are no paths of this machine.
+_PATHS = re.compile(r"(?<![\w/.~])(?:file://|~|[A-Za-z]:(?=[\\/]))?(?:[\\/][\w.@+-]*[\w@+-]){2,}")
+_DEEP = 3
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_DAY, _HOUR, _MINUTE = 86400, 3600, 60
+_THOUSAND = 1000
+
+
+def public(text: str) -> str:
+    """Return text that may be published: no terminal escapes, and of a path at most its last part."""
+    # A progress bar draws over itself; its last state is what was seen.
+    seen = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _PATHS.sub(_last_part, _CONTROLS.sub("", _ESCAPES.sub("", seen)))
+
+
+def _last_part(path: re.Match[str]) -> str:
+    parts = re.split(r"[\\/]", path[0].removeprefix("file://"))[1:]
+    # Of `/home/alice` even the last part tells who it is.
+    return f"…/{parts[-1]}" if len(parts) >= _DEEP or "." in parts[-1] else "…"
+
+
+def moment(at: str) -> datetime | None:
+    """Read a time of the journal; None when it can't be read."""
+    try:
+        read = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def stamp(at: str) -> str:
+    """Tell a time of the journal to the minute."""
+    read = moment(at)
+    return f"{read.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if read else ""
+
+
+def age(at: str, now: str) -> str:
+    """Tell how long ago something was."""
+    then, today = moment(at), moment(now)
+    if then is None or today is None:
+        return ""
+    seconds = (today - then).total_seconds()
+    for length, unit in ((_DAY, "day"), (_HOUR, "h"), (_MINUTE, "min"), (1, "s")):
+        count = int(seconds // length)
+        if count >= 1:
+            return f"{plural(count, unit) if unit == 'day' else f'{count} {unit}'} ago"
+    return "just now"
+
+
+def duration(seconds: float) -> str:
+    """Tell a length of time with the precision that it deserves."""
+    if seconds < 1:
+        return f"{seconds * _THOUSAND:.0f} ms"
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s" if seconds < _MINUTE / 6 else f"{seconds:.0f} s"
+    hours, rest = divmod(int(seconds), _HOUR)
+    return f"{hours} h {rest // _MINUTE:02d} min" if hours else f"{rest // _MINUTE} min"
+
+
+def size(count: float) -> str:
+    """Tell a number of bytes."""
+    for unit in _UNITS[:-1]:
+        if count < _THOUSAND:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= _THOUSAND
+    return f"{count:.1f} {_UNITS[-1]}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return ``1 attempt``, ``2 attempts``."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def fraction(loops: tuple[tuple[str, int, int | None], ...]) -> float | None:
+    """Tell how much of the outermost loop is done, the inner ones counted in; None when its length is unknown."""
+    if not loops or not loops[0][2]:
+        return None
+    done, share = 0.0, 1.0
+    for _, finished, total in loops:
+        if not total:
+            break
+        done += share * min(finished, total) / total
+        share /= total
+    return min(done, 1.0)
+
+
+def percent(view: View) -> str:
+    """Tell how much of the outermost loop is done; empty when unknown."""
+    done = fraction(view.loops)
+    # Rounded down: a run that still works never shows 100 %.
+    return "" if done is None else f"{int(done * 100 + 1e-9)} %"
+
+
+def fact(facts: Mapping[str, object], name: str) -> float | None:
+    """Return a number of a snapshot's facts, if there is one."""
+    value = facts.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def snapshot_facts(view: View) -> list[str]:
+    """Tell size and cost of the newest snapshot."""
+    weight, cost = fact(view.snapshot, "bytes"), fact(view.snapshot, "seconds")
+    return [*([size(weight)] if weight is not None else []), *([duration(cost)] if cost is not None else [])]
+
+
+def beginning(attempt: Attempt) -> str:
+    """Tell how an attempt began."""
+    return f"resumed from {public(attempt.resumed_from)}" if attempt.resumed_from else "launched"
+
+
+def standing(state: str, lineage: Lineage) -> str:
+    """Tell a run's state with what belongs to it: the cause, and the number of attempts that it took."""
+    count = len(lineage.attempts)
+    if state == "interrupted":
+        return f"interrupted ({lineage.cause})" if lineage.cause else "interrupted"
+    if state == "running":
+        return f"running (attempt {count})" if count > 1 else "running"
+    return f"{state} in {plural(count, 'attempt')}" if state == "completed" and count > 1 else state

@@ -1,0 +1,242 @@
+"""The command line: the same words as in the notebook, for a shell.
+
+One sentence on standard error and exit status 2 when a command can't do what it was asked, 3 when there is no such run;
+``verify`` ends with 1 when a snapshot can't be believed, ``demo`` when a bit differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TextIO
+
+from . import __version__
+from ._card import View, runs_table, text
+from ._store import RunFolder, SnapshotError, Store
+from ._types import Json
+from .errors import NbresumeError, NotFoundError, StoreError
+
+Command = Callable[[argparse.Namespace, TextIO], int]
+
+
+def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
+    """Run ``nbresume`` with these words.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The words after ``nbresume``; those of the process when None.
+    out : TextIO, optional
+        Where answers go; standard output when None.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    out = out or sys.stdout
+    asked = _parser().parse_args(argv)
+    try:
+        command: Command = asked.command
+        return command(asked, out)
+    except NbresumeError as error:
+        sys.stderr.write(f"nbresume: {error}\n")
+        return 3 if isinstance(error, NotFoundError) else 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nbresume",
+        description="Look at the runs of %%resumable cells and decide what becomes of them.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"nbresume {__version__}")
+    words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for word, command, sentence, options in _COMMANDS:
+        one = words.add_parser(word, help=sentence, description=f"{sentence[0].upper()}{sentence[1:]}.")
+        for option in options:
+            _OPTIONS[option](one)
+        one.set_defaults(command=command)
+    return parser
+
+
+def _store(asked: argparse.Namespace) -> Store:
+    return Store(Path(asked.store or os.environ.get("NBRESUME_STORE") or ".nbresume"))
+
+
+def _find(asked: argparse.Namespace) -> RunFolder:
+    store = _store(asked)
+    try:
+        return store.find(asked.name)
+    except NotFoundError:
+        # Unreadable is never "no such run".
+        trouble = store.unreadable(asked.name)
+        if trouble:
+            raise StoreError(trouble, str(store.root)) from None
+        raise
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def _runs(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import views
+
+    store = _store(asked)
+    found = views(store)
+    if asked.json:
+        return _answer(out, [described(view) for view in found])
+    out.write((runs_table(found) if found else f"no runs in {store.root}") + "\n")
+    return 0
+
+
+def _show(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import view
+
+    found = view(_find(asked))
+    if asked.json:
+        return _answer(out, described(found))
+    out.write(text(found) + "\n")
+    return 0
+
+
+def _continue(asked: argparse.Namespace, out: TextIO) -> int:
+    return _say(asked, out, "continue")
+
+
+def _supersede(asked: argparse.Namespace, out: TextIO) -> int:
+    return _say(asked, out, "supersede")
+
+
+def _say(asked: argparse.Namespace, out: TextIO, word: str) -> int:
+    from ._session import say
+
+    out.write(say(_store(asked), asked.name, word) + "\n")
+    return 0
+
+
+def _abandon(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import abandon
+
+    out.write(abandon(_store(asked), asked.name) + "\n")
+    return 0
+
+
+def _verify(asked: argparse.Namespace, out: TextIO) -> int:
+    run = _find(asked)
+    found = verified(run)
+    if asked.json:
+        _answer(out, found)
+    else:
+        rows = found["snapshots"]
+        out.writelines(f"{row['file']}  {row['bytes']:>12,} bytes  {row['why'] or 'complete'}\n" for row in rows)
+        bad = sum(not row["complete"] for row in rows)
+        out.write(f"{run.id}: {len(rows)} snapshots, {bad or 'none'} that can't be believed\n")
+    return 0 if found["complete"] else 1
+
+
+def _demo(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._demo import run_demo
+
+    return run_demo(out, asked.folder)
+
+
+_OPTIONS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
+    "name": lambda parser: parser.add_argument(
+        "name", metavar="NAME", help="name of the run on the magic line, or the id of one run"
+    ),
+    "store": lambda parser: parser.add_argument(
+        "--store", metavar="PATH", default="", help="where runs live (default: $NBRESUME_STORE, else .nbresume here)"
+    ),
+    "json": lambda parser: parser.add_argument("--json", action="store_true", help="answer with JSON, for programs"),
+    "folder": lambda parser: parser.add_argument(
+        "--folder", metavar="PATH", type=Path, help="where the demo's runs live (default: a new temporary folder)"
+    ),
+}
+
+_COMMANDS: tuple[tuple[str, Command, str, tuple[str, ...]], ...] = (
+    ("runs", _runs, "list the runs of the store", ("store", "json")),
+    ("show", _show, "tell the lineage of a run", ("name", "store", "json")),
+    ("continue", _continue, "record that the next execution of the cell continues the run", ("name", "store")),
+    (
+        "supersede",
+        _supersede,
+        "record that the next execution of the cell starts a new run; the old one is kept",
+        ("name", "store"),
+    ),
+    ("verify", _verify, "read every snapshot of a run and change nothing", ("name", "store", "json")),
+    ("abandon", _abandon, "close an interrupted run; its files are kept", ("name", "store")),
+    ("demo", _demo, "kill a real kernel in a real cell, go on in another, compare bit by bit", ("folder",)),
+)
+
+
+# ------------------------------------------------------------------ what --json answers
+
+
+def described(view: View) -> Json:
+    """Describe a run in JSON values, as ``runs --json`` and ``show --json`` do.
+
+    Parameters
+    ----------
+    view : View
+        The run.
+
+    Returns
+    -------
+    dict
+        ``name``, ``id``, ``state``, ``where`` (in words), ``loops`` (each with ``label``, ``done``, ``total``),
+        ``attempts`` (with ``number``, ``started``, ``resumed_from``, ``ended``, ``how``, ``where``, ``snapshots``),
+        ``snapshot`` (facts of the latest one, with ``at``; null when there is none), ``saved`` (bytes by name),
+        ``identity`` (a short text by part), ``differences``, ``notes`` and ``superseded_by``.
+    """
+    return {
+        "name": view.name,
+        "id": view.id,
+        "state": view.state,
+        "where": view.where,
+        "loops": [{"label": label, "done": done, "total": total} for label, done, total in view.loops],
+        "attempts": [asdict(attempt) for attempt in view.lineage.attempts],
+        "snapshot": {"at": view.snapshot_at, **view.snapshot} if view.snapshot_at else None,
+        "saved": dict(view.saved),
+        "identity": dict(view.identity),
+        "differences": list(view.differences),
+        "notes": list(view.notes),
+        "superseded_by": view.lineage.superseded_by,
+    }
+
+
+def verified(run: RunFolder) -> Json:
+    """Read every snapshot of a run, as ``verify --json`` tells it.
+
+    Parameters
+    ----------
+    run : RunFolder
+        The run; nothing of it is changed.
+
+    Returns
+    -------
+    dict
+        ``name``, ``id``, ``complete`` (whether every snapshot can be believed) and ``snapshots``, oldest first, each
+        with ``file``, ``bytes``, ``complete`` and ``why`` (empty when complete).
+    """
+    rows = []
+    for snapshot in run.snapshots():
+        try:
+            snapshot.verify()
+        except SnapshotError as error:
+            why = str(error)
+        else:
+            why = ""
+        size = snapshot.path.stat().st_size
+        rows.append({"file": snapshot.path.name, "bytes": size, "complete": not why, "why": why})
+    return {"name": run.name, "id": run.id, "complete": all(row["complete"] for row in rows), "snapshots": rows}
+
+
+def _answer(out: TextIO, value: object) -> int:
+    out.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    return 0

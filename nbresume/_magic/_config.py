@@ -1,0 +1,41 @@
+"""Options that hold for every cell: cell line > environment > configuration."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from traitlets import Bool, Int, Unicode
+from traitlets.config import Configurable
+
+ENVIRONMENT = {
+    "every": "NBRESUME_EVERY",
+    "keep": "NBRESUME_KEEP",
+    "keep_every": "NBRESUME_KEEP_EVERY",
+    "on_restart": "NBRESUME_ON_RESTART",
+    "strict": "NBRESUME_STRICT",
+    "store": "NBRESUME_STORE",
+    "rebuild": "NBRESUME_REBUILD",
+}
+"""Environment variable of each option."""
+
+
+class NBResume(Configurable):
+    """Defaults of ``%%resumable``; set them with ``%config NBResume.every = "60s"`` or in ``ipython_config.py``."""
+
+    every = Unicode("auto", help="When a boundary becomes a snapshot: auto, N, 30s, '10 & 30s', '100 | 60s'.").tag(config=True)
+    keep = Int(3, help="How many snapshots stay.").tag(config=True)
+    keep_every = Int(None, allow_none=True, help="Keep each N-th snapshot for good.").tag(config=True)
+    on_restart = Unicode("ask", help="ask, continue, supersede or fail.").tag(config=True)
+    strict = Bool(False, help="Refuse instead of adding names to what is saved.").tag(config=True)
+    store = Unicode("", help="Where runs live; empty for .nbresume where the kernel started.").tag(config=True)
+    rebuild = Unicode("", help="Names that are never saved, separated by commas.").tag(config=True)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the default of each option, the environment before the configuration."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in ENVIRONMENT}
+        for name, variable in ENVIRONMENT.items():
+            value = os.environ.get(variable)
+            if value is not None and name != "store":
+                found[name] = value.lower() in ("1", "true", "yes") if name == "strict" else value
+        return found

@@ -1,0 +1,183 @@
+"""Loading and unloading, and the two transformers that make a cell resumable.
+
+The magic line becomes a statement before IPython sees a cell magic, and an AST transformer rewrites what follows: the
+body runs as an ordinary cell, with its line numbers, its display, its debugger and its interrupts.
+
+An exception of any other kind in an AST transformer would make IPython unregister it and run the cell unprotected:
+everything is caught and becomes ``InputRejected``, which refuses the cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from IPython.core.error import InputRejected
+from IPython.core.interactiveshell import InteractiveShell
+
+from .._session import Host, activate, deactivate
+from .._transform import MARKER, RUNTIME, marked, marker_line
+from .._types import Json
+from ..errors import NbresumeError, RefusedError
+from ._config import NBResume
+from ._line import NbresumeMagics, resumable_stub
+from ._show import Cards, offer_when_seen
+
+_STATE = "_nbresume_extension"
+
+
+class Extension:
+    """What hangs on the shell while the extension is loaded: state in module globals would survive a reload."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.config = NBResume(parent=shell)
+        root = os.environ.get("NBRESUME_STORE") or self.config.store or ".nbresume"
+        self.cards = Cards(shell)
+        self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
+        self.host.attended = self._attended
+        self._raw = ""
+        self._timed = 0.0
+
+    # ------------------------------------------------------------------ on and off
+
+    def load(self) -> None:
+        """Register everything."""
+        shell = self.shell
+        shell.input_transformers_cleanup.append(transform_text)
+        shell.ast_transformers.append(self)
+        shell.events.register("pre_run_cell", self._before)
+        shell.events.register("post_run_cell", self._after)
+        shell.user_ns[MARKER] = self._begin
+        shell.user_ns_hidden.update({MARKER: None, RUNTIME: None})
+        shell.configurables.append(self.config)
+        shell.register_magics(NbresumeMagics(shell, self.host))
+        shell.register_magic_function(resumable_stub, "cell", "resumable")
+        activate(self.host)
+
+    def unload(self) -> None:
+        """Undo ``load``."""
+        shell = self.shell
+        shell.input_transformers_cleanup.remove(transform_text)
+        shell.ast_transformers.remove(self)
+        shell.events.unregister("pre_run_cell", self._before)
+        shell.events.unregister("post_run_cell", self._after)
+        shell.user_ns.pop(MARKER, None)
+        shell.configurables.remove(self.config)
+        shell.magics_manager.magics["cell"].pop("resumable", None)
+        shell.magics_manager.magics["line"].pop("nbresume", None)
+        deactivate()
+
+    # ------------------------------------------------------------------ a cell
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        """Rewrite a cell that carries the marker; IPython calls this for every cell."""
+        found = marker_line(tree)
+        if found is None:
+            return tree
+        try:
+            return self._rewrite(tree, *found)
+        except NbresumeError as error:
+            raise rejected(error) from None
+        except Exception as error:
+            trouble = RefusedError(
+                f"the cell could not be rewritten ({type(error).__name__}: {error})",
+                "Take %%resumable off to run it unprotected, and report this as a bug",
+            )
+            raise rejected(trouble) from error
+
+    def _rewrite(self, tree: ast.Module, line: str, timed: bool, below: str) -> ast.Module:  # noqa: FBT001
+        if self._raw.lstrip().startswith("%%timeit") or below == "timeit":
+            raise RefusedError("%%timeit runs a cell many times: there is nothing to resume", "Use %%time instead", 1)
+        if below:
+            raise RefusedError(f"%%{below} stands below %%resumable", f"Put %%{below} above it, or take it off", 2)
+        body = ast.Module(tree.body[1:], [])
+        if not body.body:
+            raise RefusedError("the cell is empty", "Put the loop below the magic line", 1)
+        # Compiled as the user wrote it first, so that an error speaks of the user's code.
+        compile(body, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        rewritten, number = self.host.rewrite(body, line, self.config.defaults(), timed=timed)
+        begin = ast.parse(f"{MARKER}({number}, {timed})").body[0]
+        for node in ast.walk(begin):
+            ast.copy_location(node, tree.body[0])
+        return ast.Module([begin, *rewritten.body], [])
+
+    def _begin(self, number: int, timed: bool) -> None:  # noqa: FBT001
+        __tracebackhide__ = True
+        self._timed = time.perf_counter() if timed else 0.0
+        self.host.begin(number)
+
+    def _before(self, info: Any) -> None:
+        self._raw = getattr(info, "raw_cell", "") or ""
+
+    def _after(self, result: Any) -> None:
+        error = result.error_before_exec or result.error_in_exec
+        running = self.host.runtime is not None
+        self.host.finish(error, self._displayed(result) if running and error is None else None)
+        if self._timed and running:
+            self._tell(f"Wall time: {time.perf_counter() - self._timed:.3g} s")
+        self._timed = 0.0
+
+    def _displayed(self, result: Any) -> Json | None:
+        if result.result is None:
+            return None
+        data, _ = self.shell.display_formatter.format(result.result)
+        return {kind: text for kind, text in data.items() if isinstance(text, str)}
+
+    # ------------------------------------------------------------------ the person
+
+    @staticmethod
+    def _tell(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+
+    def _attended(self) -> bool:
+        """Whether a front end that can ask stands behind this execution; papermill and its kin say that none does."""
+        kernel = getattr(self.shell, "kernel", None)
+        if kernel is None:
+            return True
+        with contextlib.suppress(Exception):  # kernels differ in what they know of their parent
+            return bool(kernel.get_parent("shell")["content"].get("allow_stdin", True))
+        return True
+
+
+def transform_text(lines: list[str]) -> list[str]:
+    """Replace the magic line; see ``_transform.marked``."""
+    return marked(lines)
+
+
+# IPython's check of whether a cell is complete then leaves this one out, sees a cell magic and waits for its body.
+transform_text.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def rejected(error: NbresumeError) -> Exception:
+    """Make of an error one that IPython takes as a refusal of the cell, under its own name."""
+    kind = type(type(error).__name__, (_Rejected, InputRejected), {})
+    made: Exception = kind(str(error))
+    return made
+
+
+class _Rejected(NbresumeError):
+    """A refusal on its way through IPython."""
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Load the extension: ``%load_ext nbresume``."""
+    if getattr(shell, _STATE, None) is not None:
+        return
+    extension = Extension(shell)
+    extension.load()
+    setattr(shell, _STATE, extension)
+    offer_when_seen(shell, extension.host)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Unload it: ``%unload_ext nbresume``."""
+    extension = getattr(shell, _STATE, None)
+    if extension is not None:
+        extension.unload()
+        delattr(shell, _STATE)

@@ -1,0 +1,315 @@
+"""The files a cell writes by itself.
+
+While a cell runs, ``open`` is managed: the user gets the very object that Python's own ``open`` returns, and we remember
+it. What a file was at a snapshot is its length, a fingerprint of its end, and a copy where it is small and is rewritten
+as a whole. On a resume every such file is moved aside before the set-up or a ``with`` runs again; what those write is
+dropped; then the file is put back and cut to what the snapshot knew. What is cut off is kept in the run's folder.
+
+What a library opens below Python's ``open`` (HDF5, SQLite) is found by its descriptor. Such a file is written in place:
+no length tells what it was, so the cell is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import io
+import json
+import os
+import sys
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import xxhash
+
+from .. import _fs
+from .._types import Json
+from ..errors import RefusedError, ReplayError
+
+COPY_LIMIT = 1 << 20
+_TAIL = 1 << 16
+
+
+@dataclass(slots=True)
+class _Known:
+    """A file that the cell opened for writing."""
+
+    existed: bool
+    length: int
+    rewritten: bool = False
+    handles: list[weakref.ref[IO[Any]]] = field(default_factory=list)
+
+    def open_handles(self) -> list[IO[Any]]:
+        found = [handle for ref in self.handles if (handle := ref()) is not None and not handle.closed]
+        self.handles = [weakref.ref(handle) for handle in found]
+        return found
+
+
+class Files:
+    """Follows the files that a cell opens.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's folder: what is cut off goes into ``aside/``, what was opened into ``files.jsonl``.
+    store : Path
+        Root of the store, whose own files do not count.
+    """
+
+    def __init__(self, folder: Path, store: Path) -> None:
+        self.folder = folder
+        self._store = str(store.resolve())
+        self._known: dict[str, _Known] = {}
+        self._readers: dict[str, _Known] = {}
+        self._real = builtins.open
+        self._before: set[tuple[str, str]] = set()
+        self._aside: dict[str, Path] = {}
+
+    # ------------------------------------------------------------------ following
+
+    def start(self) -> None:
+        """Manage ``open`` from here on."""
+        self._real = builtins.open
+        self._before = _writable_descriptors()
+        builtins.open = io.open = self._open
+
+    def stop(self) -> None:
+        """Give ``open`` back."""
+        if builtins.open == self._open:
+            builtins.open = io.open = self._real
+
+    def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
+        path = self._path(file)
+        if path is None:
+            return self._real(file, mode, *args, **kwargs)
+        writes = any(letter in mode for letter in "wax+")
+        existed = os.path.exists(path)  # noqa: PTH110  # hot, and a str already
+        length = os.path.getsize(path) if existed else 0  # noqa: PTH202
+        handle: IO[Any] = self._real(file, mode, *args, **kwargs)
+        if writes:
+            if path not in self._known:
+                self._known[path] = _Known(existed, length)
+                self._tell_opened(path, existed=existed, length=length)
+            known = self._known[path]
+            known.rewritten = "w" in mode or "+" in mode
+        else:
+            known = self._readers.setdefault(path, _Known(existed, length))
+        known.open_handles()
+        known.handles.append(weakref.ref(handle))
+        return handle
+
+    def _path(self, file: Any) -> str | None:
+        if not isinstance(file, (str, bytes, os.PathLike)):
+            return None
+        path = os.path.realpath(os.fsdecode(file))
+        ours = path.startswith((self._store, "/dev/", "/proc/", "/sys/", sys.prefix, sys.base_prefix))
+        return None if ours or path.endswith(".pyc") else path
+
+    def _tell_opened(self, path: str, *, existed: bool, length: int) -> None:
+        """Note a file before its first byte is written, for a death before the next snapshot."""
+        line = {"path": path, "existed": existed, "length": length}
+        with _fs.open_log(self.folder / "files.jsonl") as log:
+            log.write(json.dumps(line).encode() + b"\n")
+
+    # ------------------------------------------------------------------ at a boundary
+
+    def state(self) -> list[Json]:
+        """Describe the files as they are, after making their bytes durable.
+
+        Raises
+        ------
+        RefusedError
+            When a file is written in place, so that its length does not tell what it was.
+        """
+        self._refuse_in_place()
+        return [self._describe(path, known) for path, known in self._known.items()]
+
+    def reader_positions(self) -> list[Json]:
+        """Tell where files open for reading stand; one whose position can't be told is a loop's own iterable."""
+        found: list[Json] = []
+        for path, known in self._readers.items():
+            for nth, handle in enumerate(known.open_handles()):
+                try:
+                    found.append({"path": path, "nth": nth, "at": handle.tell()})
+                except OSError:
+                    continue
+        return found
+
+    def _describe(self, path: str, known: _Known) -> Json:
+        handles = known.open_handles()
+        for handle in handles:
+            handle.flush()
+        if not os.path.exists(path):  # noqa: PTH110
+            return {"path": path, "length": None}
+        file = Path(path)
+        _fs.sync_file(file)
+        length = file.stat().st_size
+        entry: Json = {"path": path, "length": length, "tail": _tail_digest(file, length), "at": _positions(handles)}
+        at_end = all(at in (None, length) for at in entry["at"]) or not known.rewritten
+        if known.rewritten and (not handles or not at_end):
+            if length <= COPY_LIMIT:
+                entry["copy"] = base64.b64encode(file.read_bytes()).decode()
+            elif not at_end:
+                raise RefusedError(
+                    f"{file.name} is open and written in the middle, and with {length:,} bytes too large to be copied",
+                    "Close it in the body, append to it, or write parts of at most 1 MB",
+                )
+        return entry
+
+    def _refuse_in_place(self) -> None:
+        for path, _ in _writable_descriptors() - self._before:
+            real = os.path.realpath(path)
+            if real in self._known or real.startswith(self._store):
+                continue
+            raise RefusedError(
+                f"{Path(path).name} is open for writing in place, by a library (HDF5, SQLite, a memory map)",
+                "Open and close it inside the body, one file an iteration; or collect the results and write them after "
+                "the loop",
+            )
+
+    # ------------------------------------------------------------------ on a resume
+
+    def check(self, recorded: list[Json]) -> None:
+        """Check, before anything is touched, that every recorded file can be put back.
+
+        Raises
+        ------
+        ReplayError
+            When one is gone or was changed by someone else.
+        """
+        for entry in recorded:
+            path, length = Path(entry["path"]), entry["length"]
+            if length is None or "copy" in entry:
+                continue
+            if not path.exists() and length:
+                raise ReplayError(f"{path.name}, which the run had written, is gone. Put it back, or supersede the run")
+            if length and _tail_digest(path, length) != entry["tail"]:
+                raise ReplayError(
+                    f"{path.name} was changed by someone else since the snapshot. Put it back, or supersede the run"
+                )
+
+    def later(self, recorded: list[Json]) -> list[Json]:
+        """Describe files that were first opened after the snapshot, as they were before."""
+        known = {entry["path"] for entry in recorded}
+        found: dict[str, Json] = {}
+        try:
+            lines = (self.folder / "files.jsonl").read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if entry["path"] not in known:
+                found.setdefault(entry["path"], entry)
+        return [
+            {"path": path, "length": entry["length"] if entry["existed"] else None, "later": True}
+            for path, entry in found.items()
+        ]
+
+    def set_aside(self, recorded: list[Json], attempt: int) -> None:
+        """Move every recorded file away, so that what runs again finds the world of the launch."""
+        for place, entry in enumerate(recorded):
+            path = Path(entry["path"])
+            self._known.setdefault(str(path), _Known(existed=True, length=0))
+            if path.exists():
+                target = self.folder / "aside" / f"{attempt:04d}-{place:04d}-{path.name}"
+                _fs.move(path, target)
+                self._aside[str(path)] = target
+
+    def put_back(self, recorded: list[Json], *, whole: bool = False) -> list[tuple[str, int]]:
+        """Put every recorded file back as the snapshot knew it; returns names and the bytes cut off.
+
+        Parameters
+        ----------
+        recorded : list of dict
+            As ``state`` gave them.
+        whole : bool
+            Cut nothing: the run is complete.
+        """
+        cut = []
+        for entry in recorded:
+            path = Path(entry["path"])
+            aside = self._aside.pop(str(path), None)
+            if aside is None and entry["length"] is not None and path.exists():
+                aside = self.folder / "aside" / f"{path.name}.now"
+                _fs.make_folder(aside.parent)
+                _fs.copy_prefix(path, aside, path.stat().st_size)
+            had = aside.stat().st_size if aside is not None else 0
+            keep = had if whole else entry["length"]
+            self._put_back_one(path, aside, keep, entry)
+            if keep is not None and had > keep:
+                cut.append((path.name, had - keep))
+            elif aside is not None and keep is not None:
+                _fs.remove(aside)
+        return cut
+
+    def _put_back_one(self, path: Path, aside: Path | None, keep: int | None, entry: Json) -> None:
+        known = self._known.get(str(path))
+        handles = known.open_handles() if known else []
+        for handle in handles:
+            handle.flush()
+        if keep is None:
+            if not handles:
+                _fs.remove(path)
+            else:
+                _fs.truncate(path, 0)
+        elif "copy" in entry:
+            _fs.replace_bytes(path, base64.b64decode(entry["copy"]))
+        elif aside is not None:
+            _fs.copy_prefix(aside, path, keep)
+        for handle, at in zip(handles, entry.get("at") or [None] * len(handles), strict=False):
+            if at is None:
+                handle.seek(0, os.SEEK_END)
+            else:
+                handle.seek(at)
+
+    def put_readers(self, positions: list[Json]) -> None:
+        """Put files open for reading where they stood."""
+        for entry in positions:
+            known = self._readers.get(entry["path"])
+            handles = known.open_handles() if known else []
+            if entry["nth"] < len(handles):
+                handles[entry["nth"]].seek(entry["at"])
+
+
+def _positions(handles: list[IO[Any]]) -> list[int | None]:
+    found: list[int | None] = []
+    for handle in handles:
+        try:
+            found.append(handle.tell())
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _tail_digest(path: Path, length: int) -> str:
+    """Digest the end of a file's first ``length`` bytes: it costs the same however long the file grows."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, length - _TAIL))
+            return xxhash.xxh3_128_hexdigest(file.read(min(_TAIL, length))) if path.stat().st_size >= length else ""
+    except FileNotFoundError:
+        return ""
+
+
+def _writable_descriptors() -> set[tuple[str, str]]:
+    """Return paths (and inodes) of regular files that this process has open for writing; empty where no one can tell."""
+    found: set[tuple[str, str]] = set()
+    if not sys.platform.startswith("linux"):
+        return found
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
+        try:
+            path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            if not path.startswith("/") or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd")) or "(deleted)" in path:
+                continue
+            with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
+                flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))
+        except (OSError, StopIteration):
+            continue
+        if int(flags.split()[1], 8) & os.O_ACCMODE:
+            found.add((path, name))
+    return found

@@ -1,0 +1,23 @@
+"""Runs in progress: the runtime of a rewritten cell and all that it needs."""
+
+from __future__ import annotations
+
+from ._current import activate, active_host, current, deactivate, resumable
+from ._host import Host, default_root
+from ._views import abandon, open_run, runs, say, view, views
+
+__all__ = [
+    "Host",
+    "abandon",
+    "activate",
+    "active_host",
+    "current",
+    "deactivate",
+    "default_root",
+    "open_run",
+    "resumable",
+    "runs",
+    "say",
+    "view",
+    "views",
+]

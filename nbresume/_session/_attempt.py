@@ -1,0 +1,354 @@
+"""One attempt of a run: what one process does of it, from the launch or resume to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import _fs
+from .._capture import (
+    Definitions,
+    ambient_state,
+    content_digest,
+    put_ambient,
+    put_rng,
+    restore,
+    rng_state,
+    unsaveable,
+)
+from .._identity import fingerprint
+from .._outputs import Files, OutputLog
+from .._store import RunFolder, Snapshot, SnapshotError
+from .._transform import CellPlan, UnitPlan
+from .._types import Json
+from ..errors import RefusedError, ReplayError
+from ._frames import Frame, Way, describe, loops_of
+from ._guard import Guard
+from ._iterables import Iteration
+from ._places import Places
+from ._scope import Scope, Selection
+
+
+class Attempt:
+    """One attempt of a run.
+
+    Parameters
+    ----------
+    run : RunFolder
+        The run on disk.
+    number : int
+        Counted from 1.
+    lock : Lock
+        Held until ``end``.
+    plan, scope, places, definitions
+        The cell and its notebook.
+    tell : callable
+        Shows a line to the person.
+    """
+
+    def __init__(  # noqa: PLR0913  # the one place where all come together
+        self,
+        run: RunFolder,
+        number: int,
+        lock: _fs.Lock,
+        *,
+        plan: CellPlan,
+        scope: Scope,
+        places: Places,
+        definitions: Definitions,
+        tell: Callable[[str], None],
+        hold: Callable[[], None] = lambda: None,
+        let_go: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.run, self.number, self.plan = run, number, plan
+        self.scope, self.places, self.definitions = scope, places, definitions
+        self.files = Files(run.path, run.path.parent)
+        self.log = OutputLog(run.path / "log.txt")
+        self.disturbed = False
+        """Whether code of the user's ran on the way back that could have touched what was restored."""
+        self._lock, self._tell, self._hold, self._let_go = lock, tell, hold, let_go
+        self._snapshot: Snapshot | None = None
+        self._fresh = True
+        self._graph: Any = None
+        self._digest = ""
+        self._seq = max((snapshot.seq for snapshot in run.snapshots()), default=-1) + 1
+        self._saved: frozenset[str] = frozenset()
+        self._launch = ambient_state()
+        self._told: set[str] = set()
+        self._active = 0.0
+        self._since = time.monotonic()
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begin to follow files and output."""
+        self.files.start()
+        self.log.start()
+
+    def end(self) -> None:
+        """Follow nothing any more and let go of the run."""
+        self.files.stop()
+        self.log.stop()
+        self.run.leave(self._lock)
+
+    def warn(self, text: str) -> None:
+        """Say a warning, and note it."""
+        self.run.note("warned", self.number, text=text)
+        self.tell(f"{self.run.name}: {text}")
+
+    def tell(self, text: str) -> None:
+        """Show a line that does not belong to the cell's own output."""
+        self.log.muted = True
+        try:
+            self._tell(text)
+        finally:
+            self.log.muted = False
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(
+        self,
+        stack: list[Frame],
+        units: Mapping[str, UnitPlan],
+        guards: Mapping[int, Guard],
+        advanced: Mapping[int, Iteration],
+    ) -> float:
+        """Commit a snapshot at a boundary; returns what it cost, in seconds.
+
+        Raises
+        ------
+        RefusedError
+            When what the loop carries can't be saved.
+        StoreError
+            When the disk refuses.
+        """
+        began = time.perf_counter()
+        rng = rng_state()
+        self._check_replays(stack, guards, advanced)
+        selection = self.scope.select(stack, units, guards)
+        self._commit(stack, selection, rng, began)
+        self._announce(selection)
+        return time.perf_counter() - began
+
+    def _check_replays(
+        self, stack: list[Frame], guards: Mapping[int, Guard], advanced: Mapping[int, Iteration]
+    ) -> None:
+        active = {id(frame.iteration): frame for frame in stack if frame.iteration is not None and not frame.done}
+        for key, frame in active.items():
+            if key in guards:
+                guards[key].check(frame.label)
+            changed = sorted(self._changed_inputs(frame))
+            if changed:
+                raise RefusedError(
+                    f"the items of 'for {frame.label}' come from {changed[0]!r}, which changes while the loop runs",
+                    f"Loop over a copy (for {frame.label} in list(…))",
+                )
+        for iteration in advanced.values():
+            moved = iteration.replay is not None and iteration.replay.delivered > 0
+            if moved and id(iteration) not in active and self.scope.needs_iterator(iteration, stack):
+                raise RefusedError(
+                    "an iterator that can't be saved is needed again after a loop has taken items from it",
+                    "Make a list of it first, or make it anew before each loop",
+                )
+
+    def _changed_inputs(self, frame: Frame) -> set[str]:
+        if frame.iteration is None or frame.iteration.mode != "replay" or frame.unit:
+            return set()
+        reads = self.plan.unit.loops[frame.id].reads
+        return {name for name in reads if self.scope.joined.get(name) == "the loop changes it"}
+
+    def _commit(
+        self,
+        stack: list[Frame],
+        selection: Selection,
+        rng: Json,
+        began: float,
+        **more: Any,
+    ) -> None:
+        cursor = [frame.cursor() for frame in stack]
+        meta: Json = {
+            "run": self.run.id,
+            "attempt": self.number,
+            "seq": self._seq,
+            "cursor": cursor,
+            "saved": list(selection.saved),
+            "sizes": {name: self._size(name) for name in selection.saved},
+            "unsaved": list(selection.unsaved),
+            "inputs": selection.inputs,
+            "rng": rng,
+            "files": self.files.state(),
+            "readers": self.files.reader_positions(),
+            "log": self.log.length(),
+            "active": self._active + time.monotonic() - self._since,
+            **more,
+        }
+        found = selection.captured
+        self._hold()
+        try:
+            snapshot, size = self.run.commit(self.number, self._seq, meta, found.stream, found.tables, found.blocks)
+            self._seq += 1
+            self._saved = frozenset(selection.saved)
+            where = "the end" if meta.get("end") else describe(cursor)
+            facts = {"where": where, "loops": loops_of(cursor), "bytes": size, "sizes": meta["sizes"]}
+            self.run.note(
+                "snapshot", self.number, snapshot=snapshot.ident, seconds=time.perf_counter() - began, **facts
+            )
+            keep = self.plan.options.keep
+            own = [s.seq for s in self.run.snapshots()]
+            self.run.prune(set(keep.to_prune(own)), self.number)
+        finally:
+            self._let_go()
+
+    def _size(self, name: str) -> int:
+        size = getattr(self.places[name], "nbytes", 0) if name in self.places else 0
+        return size if isinstance(size, int) else 0
+
+    def _announce(self, selection: Selection) -> None:
+        """Say once which names are saved beside the declared ones."""
+        added = [name for name in selection.saved if name not in self.plan.options.declared and name not in self._told]
+        if added:
+            self._told.update(added)
+            why = {name: self.scope.joined.get(name, "") for name in added}
+            self.tell(f"{self.run.name}: also saving " + ", ".join(f"{n} ({why[n]})" if why[n] else n for n in added))
+
+    def captured(self, name: str) -> Any:
+        """Return the value of a name that the run saves, else None."""
+        saved = name in self.scope.bindable or name in self.plan.options.declared or name in self.scope.joined
+        return self.places[name] if saved and name in self.places else None
+
+    def is_saveable(self, value: Any) -> bool:
+        """Whether a value can be saved."""
+        return unsaveable(value, definitions=self.definitions) is None
+
+    # ------------------------------------------------------------------ the way back
+
+    def back_to(self, snapshot: Snapshot, *, fresh: bool) -> Way:
+        """Choose the snapshot to go back to; what belongs to the graph is loaded at ``hand_over``.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            Verified.
+        fresh : bool
+            Whether this process has not run the cell before; else inputs may have been changed by the attempt before.
+        """
+        self._snapshot = snapshot
+        self._fresh = fresh
+        self._active = float(snapshot.meta.get("active", 0.0))
+        return Way(tuple(snapshot.meta["cursor"]))
+
+    @property
+    def recorded_files(self) -> list[Json]:
+        """Files of the user's that have to be put back."""
+        known: list[Json] = self._snapshot.meta["files"] if self._snapshot is not None else []
+        return [*known, *self.files.later(known)]
+
+    @property
+    def unsaved(self) -> tuple[str, ...]:
+        """Names of the cell that the snapshot could not save."""
+        return tuple(self._snapshot.meta["unsaved"]) if self._snapshot is not None else ()
+
+    def hand_over(self) -> Way:
+        """Load the saved state and bind it, over what the set-up has made.
+
+        Raises
+        ------
+        ReplayError
+            When an input is no longer what it was, or a definition is missing.
+        """
+        assert self._snapshot is not None  # noqa: S101  # back_to comes first
+        meta = self._snapshot.meta
+        inputs = {place: self.places[place] for place in meta["inputs"] if place in self.places}
+        self._check_inputs(meta["inputs"])
+        try:
+            stream, tables = self._snapshot.stream_and_tables()
+            with self._snapshot.reader() as read:
+                self._graph = restore(stream, tables, definitions=self.definitions, inputs=inputs, read=read)
+        except SnapshotError as error:
+            raise ReplayError(f"{self._snapshot.path.name} can't be read any more: {error}. Run the cell again") from error
+        self._digest = self._state_digest()
+        self._saved = frozenset(meta["saved"])
+        self.scope.adopt(self._saved)
+        self._bind()
+        return Way(tuple(meta["cursor"]), tuple(self._graph["frames"]))
+
+    def _check_inputs(self, digests: Mapping[str, str]) -> None:
+        """Check inputs saved by name: in this same process they may have been changed since."""
+        for place, digest in digests.items():
+            if place not in self.places:
+                raise ReplayError(f"{place!r} is not there. Run the cells that make it, then this one again")
+            if digest and not self._fresh and self._input_digest(place) != digest:
+                raise ReplayError(
+                    f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel and run the "
+                    "notebook from its top"
+                )
+
+    def _input_digest(self, place: str) -> str:
+        return content_digest(self.places[place], definitions=self.definitions)[0]
+
+    def _state_digest(self) -> str:
+        return content_digest(self._graph["names"], definitions=self.definitions)[0] if self._graph else ""
+
+    def _bind(self) -> None:
+        for place, value in self._graph["names"].items():
+            self.places.bind(place, value)
+        for name in self.scope.bindable - self._saved - set(self.unsaved) - set(self.plan.options.rebuild):
+            self.places.unbind(name)
+
+    def lend(self, names: Mapping[str, Any]) -> None:
+        """Bind names for the time of one expression; with none, bind again what was saved."""
+        if not names:
+            self._bind()
+        for name, value in names.items():
+            self.places.bind(name, value)
+
+    def arrive(self, *, whole: bool = False) -> None:
+        """Turn live: check that nothing on the way touched the state, bind it, put files and random streams back.
+
+        Parameters
+        ----------
+        whole : bool
+            The run is complete: its files are put back uncut.
+
+        Raises
+        ------
+        ReplayError
+            When what was restored has been changed on the way.
+        """
+        assert self._snapshot is not None  # noqa: S101  # back_to comes first
+        if self.disturbed and self._state_digest() != self._digest:
+            raise ReplayError(
+                f"on the way back a statement changed what had been restored ({self._changed_name()}): going on would be "
+                "another run. Move that statement out of the way to the loop, or supersede the run"
+            )
+        meta = self._snapshot.meta
+        for name, length in self.files.put_back(self.recorded_files, whole=whole):
+            self.run.note("cut", self.number, file=name, bytes=length)
+            self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
+        self.files.put_readers(meta["readers"])
+        self._bind()
+        put_ambient(self._graph["ambient"], self._launch)
+        self._graph = None
+        self._since = time.monotonic()
+        put_rng(meta["rng"])
+
+    def _changed_name(self) -> str:
+        for name, value in self._graph["names"].items():
+            if fingerprint(value).digest != fingerprint(self.places[name] if name in self.places else None).digest:
+                return str(name)
+        return "an object that several names share"
+
+    def close(self, **more: Any) -> None:
+        """Commit the end of the run and say so."""
+        began = time.perf_counter()
+        rng = rng_state()
+        selection = self.scope.select([], {}, {}, closing=True)
+        self._commit([], selection, rng, began, end=True, **more)
+        self.run.note("closed", self.number, how="completed", resumed=self.number > 1)
+
+    @property
+    def display(self) -> Json:
+        """What the cell had displayed when it completed."""
+        found: Json = self._snapshot.meta.get("display") or {} if self._snapshot is not None else {}
+        return found

@@ -1,0 +1,145 @@
+"""Loops in functions of the notebook: found before the cell runs, rewritten when it calls them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._identity import reads_and_writes
+from .._transform import UnitPlan, rewrite_function
+from .._transform._names import LOOPS, own_nodes
+from ..errors import RefusedError
+
+RESUMABLE = "__nbresume_resumable__"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A function that keeps a cursor."""
+
+    function: types.FunctionType
+    plan: UnitPlan
+    needs: int
+    """How many positional arguments it can't do without."""
+
+
+def finder(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[ast.expr], bool]:
+    """Return what tells whether a called expression names a notebook function that holds a loop."""
+    own = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+    def holds_loop(function: ast.expr) -> bool:
+        if isinstance(function, ast.Name) and function.id in own:
+            return _followable(own[function.id])
+        value = _resolve(function, namespace)
+        node = _definition(value) if value is not None else None
+        return node is not None and _followable(node)
+
+    return holds_loop
+
+
+def _resolve(function: ast.expr, namespace: dict[str, Any]) -> types.FunctionType | None:
+    match function:
+        case ast.Name(id=name):
+            value = namespace.get(name)
+        case ast.Attribute(value=ast.Name(id=owner), attr=attr):
+            holder = namespace.get(owner)
+            if isinstance(holder, types.ModuleType) or type(holder).__module__ != "__main__":
+                return None
+            value = getattr(holder, attr, None)
+        case _:
+            return None
+    return plain_function(value, namespace)
+
+
+def plain_function(value: Any, namespace: dict[str, Any]) -> types.FunctionType | None:
+    """Return the function behind a name or bound method, if it is the notebook's own."""
+    value = value.__func__ if isinstance(value, types.MethodType) else value
+    if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
+        return value
+    return None
+
+
+def _followable(node: ast.FunctionDef) -> bool:
+    """Whether a function can be rewritten and has a reason to be."""
+    inner = [n for statement in node.body for n in own_nodes(statement)]
+    plain = all(isinstance(d, (ast.Name, ast.Attribute)) and "resumable" in ast.unparse(d) for d in node.decorator_list)
+    stops = any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor)) for n in inner)
+    return plain and not stops and any(isinstance(n, LOOPS) for n in inner)
+
+
+def _definition(function: types.FunctionType) -> ast.FunctionDef | None:
+    try:
+        lines, start = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    node = tree.body[0] if tree.body else None
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    ast.increment_lineno(node, start - 1)
+    return node
+
+
+class Functions:
+    """Rewrites the functions that a cell calls, each once for a run."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+        self._known: dict[types.FunctionType, Rewritten | None] = {}
+
+    def of(self, value: Any) -> Rewritten | None:
+        """Return the rewritten function, or None when a call of it is atomic."""
+        function = plain_function(value, self._namespace)
+        if function is None or threading.current_thread() is not threading.main_thread():
+            return None
+        if function not in self._known:
+            self._known[function] = self._rewrite(function)
+        return self._known[function]
+
+    def reads(self, name: str) -> set[str]:
+        """Return the global names that a notebook function reads; none for anything else."""
+        function = plain_function(self._namespace.get(name), self._namespace)
+        return reads_and_writes(function.__code__)[0] if function is not None else set()
+
+    def _rewrite(self, function: types.FunctionType) -> Rewritten | None:
+        node = _definition(function)
+        if node is None or not _followable(node) or node.name != function.__name__:
+            return None
+        holds_loop = finder(ast.Module([], []), self._namespace)
+        try:
+            node, plan = rewrite_function(node, holds_loop)
+        except RefusedError:
+            return None
+        code = _compile(node, function)
+        made = types.FunctionType(
+            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        return Rewritten(made, plan, code.co_argcount)
+
+
+def _compile(node: ast.FunctionDef, function: types.FunctionType) -> types.CodeType:
+    """Compile a rewritten function as the user's own: same file, same lines, same closure."""
+    free = function.__code__.co_freevars
+    outer = ast.FunctionDef(
+        "__nbresume_outer__",
+        ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
+        [node],
+        [],
+        lineno=node.lineno,
+        col_offset=0,
+    )
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
+    for name in ("__nbresume_outer__", node.name):
+        code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+    if code.co_freevars != free:
+        # A variable that only the rewrite dropped or ordered otherwise would take another's cell.
+        code = code.replace(co_freevars=tuple(sorted(code.co_freevars)))
+    return code

@@ -1,0 +1,192 @@
+"""What a cell reaches from its own names: code that is part of its identity, and inputs."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._identity import Identity, Part, fingerprint, is_local_module
+from .._identity._code import local_module_of, module_digest, reads_and_writes
+from .._transform import CellPlan
+from ._places import Places
+
+IMMUTABLE = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
+
+
+@dataclass(slots=True)
+class Reached:
+    """What a cell reaches.
+
+    Attributes
+    ----------
+    code : dict of str to Part
+        Functions and classes of the notebook, local modules.
+    inputs : set of str
+        Places whose values the cell, or what it calls, reads.
+    rebound : set of str
+        Global names that called functions rebind.
+    versions : dict of str to Part
+        Packages reached.
+    """
+
+    code: dict[str, Part] = field(default_factory=dict)
+    inputs: set[str] = field(default_factory=set)
+    rebound: set[str] = field(default_factory=set)
+    versions: dict[str, Part] = field(default_factory=dict)
+
+
+class _Walk:
+    def __init__(self, places: Places, skip: frozenset[str]) -> None:
+        self.places, self.skip = places, skip
+        self.found = Reached()
+        self._seen: set[int] = set()
+        self._names: set[str] = set()
+
+    def names(self, names: Iterable[str]) -> None:
+        namespace = self.places.namespace
+        for name in names:
+            if name in self._names or name not in namespace or name.startswith("__nbresume"):
+                continue
+            self._names.add(name)
+            if not (hasattr(builtins, name) and namespace[name] is getattr(builtins, name)):
+                self.value(name, namespace[name])
+
+    def value(self, name: str, value: Any) -> None:
+        if isinstance(value, types.ModuleType):
+            self.module(value)
+        elif isinstance(value, types.FunctionType):
+            self.function(name, value)
+        elif isinstance(value, type):
+            self.kind(value)
+        elif isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, (types.ModuleType, type(None))):
+            self.version(value.__module__ or "")
+        else:
+            if name not in self.skip:
+                self.found.inputs.add(name)
+            self.parts(name, value)
+
+    def parts(self, name: str, value: Any) -> None:
+        """Look at code that a value brings along."""
+        if isinstance(value, functools.partial):
+            self.value(name, value.func)
+        elif isinstance(value, types.MethodType):
+            self.value(name, value.__self__)
+        self.kind(type(value))
+
+    def function(self, name: str, function: types.FunctionType) -> None:
+        if id(function) in self._seen:
+            return
+        self._seen.add(id(function))
+        wrapped = getattr(function, "__wrapped__", None)
+        if isinstance(wrapped, types.FunctionType):
+            self.function(name, wrapped)
+        if function.__globals__ is not self.places.namespace:
+            self.foreign(function)
+            return
+        self.found.code[f"{function.__qualname__}()"] = Part(fingerprint(function).digest, source_of(function))
+        self.body(function)
+
+    def body(self, function: types.FunctionType) -> None:
+        reads, writes = reads_and_writes(function.__code__)
+        self.found.rebound |= writes
+        self.names(sorted(reads))
+        for cell in function.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                continue
+            if isinstance(content, (types.FunctionType, type)):
+                self.value(getattr(content, "__name__", ""), content)
+
+    def kind(self, kind: type) -> None:
+        if id(kind) in self._seen:
+            return
+        self._seen.add(id(kind))
+        if kind.__module__ != "__main__":
+            self.foreign(kind)
+            return
+        self.found.code[f"class {kind.__qualname__}"] = Part(fingerprint(kind).digest)
+        for base in kind.__bases__:
+            self.kind(base)
+        for member in vars(kind).values():
+            inner = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            if isinstance(inner, types.FunctionType):
+                self.body(inner)
+
+    def foreign(self, thing: Any) -> None:
+        module = local_module_of(thing)
+        if module is not None:
+            self.module(module)
+        else:
+            self.version(getattr(thing, "__module__", "") or "")
+
+    def module(self, module: types.ModuleType) -> None:
+        if id(module) in self._seen:
+            return
+        self._seen.add(id(module))
+        if not is_local_module(module):
+            self.version(module.__name__)
+            return
+        self.found.code[f"module {module.__name__}"] = Part(module_digest(module))
+        for name, value in list(vars(module).items()):
+            if isinstance(value, types.ModuleType):
+                self.module(value)
+            elif isinstance(value, (types.FunctionType, type)):
+                self.foreign(value)
+            elif not name.startswith("__") and not isinstance(value, types.BuiltinFunctionType):
+                self.found.inputs.add(f"{module.__name__}:{name}")
+
+    def version(self, module: str) -> None:
+        top = module.partition(".")[0]
+        if not top or top in sys.stdlib_module_names or top in ("nbresume", "__main__"):
+            return
+        version = str(getattr(sys.modules.get(top), "__version__", ""))
+        if version:
+            self.found.versions[top] = Part(version, version)
+
+
+def reach(plan: CellPlan, places: Places) -> Reached:
+    """Find what a cell reaches."""
+    unit = plan.unit
+    walk = _Walk(places, frozenset(unit.bound - unit.entry))
+    walk.names(sorted(unit.entry | unit.read_inside | unit.reads))
+    found = walk.found
+    found.inputs -= set(unit.bound - unit.entry)
+    return found
+
+
+def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:
+    """Fingerprint what must stay equal.
+
+    Declared names, and others that the cell carries on from outside, count by their schema; all other inputs count by
+    their content.
+    """
+    options, unit = plan.options, plan.unit
+    carried = set(options.declared) | (unit.entry & unit.bound)
+    config: dict[str, Part] = {}
+    for place in sorted(found.inputs | {name for name in options.declared if name not in unit.bound}):
+        if place in places:
+            print_ = fingerprint(places[place], schema_only=place in carried)
+            config[place] = Part(print_.digest, print_.text)
+    code = {"the cell": Part(fingerprint(plan.source).digest, plan.source)}
+    declared = ", ".join(sorted(options.declared))
+    code["--vars"] = Part(declared, declared)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return Identity({**code, **found.code}, config, {"python": Part(python, python), **found.versions})
+
+
+def source_of(function: types.FunctionType) -> str:
+    """Return a function's source without comments, or an empty text where none can be found."""
+    import ast
+    import textwrap
+
+    try:
+        return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    except (OSError, TypeError, SyntaxError):
+        return ""

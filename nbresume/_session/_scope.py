@@ -1,0 +1,367 @@
+"""Which values a boundary saves, and how they come back.
+
+Saved are the declared names, every name that the cell itself has bound, global names that called functions rebind, and
+those *inputs* that can't stand by themselves: plain containers, what the loop changes, and what shares objects with the
+rest. Any other input is saved by its name and checked by its digest.
+
+What can't be saved is made again by its own statement, or it is dead: bound again before it is read. Where it is
+neither, the cell is refused with the path and the type.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._capture import Captured, Definitions, ambient_state, capture, content_digest, culprit, unsaveable
+from .._transform import ITEM, RUNTIME, CellPlan, UnitPlan
+from ..errors import RefusedError, UnsaveableError
+from ._frames import Frame, locals_of
+from ._guard import Guard
+from ._iterables import Iteration
+from ._places import Places
+from ._reach import IMMUTABLE, Reached
+
+_NOT_INPUTS = (types.ModuleType, types.FunctionType, type, types.BuiltinFunctionType)
+_CONTAINERS = (list, dict, set, bytearray)
+_STATELESS = (np.dtype, np.generic, enum.Enum, type, types.FunctionType, types.ModuleType)
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one boundary saves.
+
+    Attributes
+    ----------
+    saved : tuple of str
+        Places in the graph.
+    unsaved : tuple of str
+        Names that the cell has bound and that could not be saved.
+    inputs : dict of str to str
+        Digest of each input that is saved by name only; empty where it can't be digested.
+    captured : Captured
+        The graph itself.
+    """
+
+    saved: tuple[str, ...]
+    unsaved: tuple[str, ...]
+    inputs: dict[str, str]
+    captured: Captured
+
+
+@dataclass(slots=True)
+class _Input:
+    """An input as the launch found it."""
+
+    digest: str = ""
+    met: dict[int, Any] = field(default_factory=dict)
+
+
+class Scope:
+    """Chooses what is saved in one run of a cell.
+
+    Parameters
+    ----------
+    plan : CellPlan
+        The cell.
+    found : Reached
+        What it reaches.
+    places : Places
+        The notebook's names.
+    definitions : Definitions
+        Its functions and classes.
+    """
+
+    def __init__(self, plan: CellPlan, found: Reached, places: Places, definitions: Definitions) -> None:
+        self.plan, self.places, self.definitions = plan, places, definitions
+        self.bindable = frozenset(plan.unit.bound) | frozenset(found.rebound)
+        self.joined: dict[str, str] = {}
+        self.opaque: set[str] = set()
+        self._kinds_unsaveable: dict[str, type] = {}
+        self._inputs: dict[str, _Input] = {}
+        rebuild = set(plan.options.rebuild)
+        for place in sorted(found.inputs - self.bindable - rebuild - set(plan.options.declared)):
+            if place in places and not isinstance(places[place], (*IMMUTABLE, *_NOT_INPUTS)):
+                self._inputs[place] = _Input()
+
+    # ------------------------------------------------------------------ before anything runs
+
+    def preflight(self) -> None:
+        """Look at declared names and inputs before the cell runs.
+
+        Raises
+        ------
+        RefusedError
+            A declared name is neither there nor bound by the cell, or can't be saved; or an input is an iterator whose
+            position nobody can save.
+        """
+        for name in self.plan.options.declared:
+            if name not in self.places and name not in self.bindable:
+                raise RefusedError(
+                    f"--vars names {name!r}, which is neither there nor bound by this cell",
+                    "Run the cell that makes it, or correct the name",
+                    1,
+                )
+            if name in self.places and name not in self.plan.unit.bound - self.plan.unit.entry:
+                self._must_save(name, self.places[name])
+        for place in list(self._inputs):
+            self._look_at_input(place)
+
+    def _must_save(self, name: str, value: Any) -> None:
+        error = unsaveable(value, definitions=self.definitions)
+        if error is not None:
+            raise culprit(name, value, error, definitions=self.definitions)
+
+    def _look_at_input(self, place: str) -> None:
+        value = self.places[place]
+        try:
+            digest, met = content_digest(value, definitions=self.definitions)
+        except Exception as error:  # noqa: BLE001  # whatever a foreign reduce raises
+            if hasattr(value, "__next__") and place in self.plan.unit.read_elsewhere | self.plan.unit.read_inside:
+                found = culprit(place, value, error, definitions=self.definitions)
+                way = (
+                    "Loop over it directly (for item in it), make a list of it, or use an object of a class of your own "
+                    "that keeps its position in attributes"
+                )
+                raise UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way) from error
+            self.opaque.add(place)
+            return
+        self._inputs[place] = _Input(digest, met)
+        if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and ":" not in place):
+            self._join(place, "the cell changes it" if place in self.plan.unit.mutated else "")
+
+    def _join(self, place: str, why: str) -> None:
+        if why and self.plan.options.strict:
+            raise RefusedError(
+                f"--strict: {place} is not declared and has to be saved ({why})", f"Add {place} to --vars", 1
+            )
+        self.joined[place] = why
+        self._inputs.pop(place, None)
+
+    # ------------------------------------------------------------------ at a boundary
+
+    def select(
+        self,
+        stack: list[Frame],
+        units: Mapping[str, UnitPlan],
+        guards: Mapping[int, Guard],
+        *,
+        closing: bool = False,
+    ) -> Selection:
+        """Serialise what this boundary saves.
+
+        Parameters
+        ----------
+        stack : list of Frame
+            The cursor.
+        units : mapping of str to UnitPlan
+            Plans of the functions on the stack.
+        guards : mapping of int to Guard
+            What replayed iterables need, by ``id`` of their iteration.
+        closing : bool
+            The cell is over: nothing is needed later.
+
+        Raises
+        ------
+        RefusedError
+            When something that is needed can't be saved.
+        """
+        self._join_changed()
+        needed, remade = _outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
+        values = self._values()
+        self._refuse_kinds(values, needed, remade)
+        parts, locals_unsaved = self._frame_parts(stack, units, guards)
+        while True:
+            graph = {"names": values, "frames": parts, "ambient": ambient_state()}
+            inputs = {place: self.places[place] for place in self._inputs if place in self.places}
+            inputs |= {place: self.places[place] for place in self.opaque if place in self.places}
+            try:
+                captured = capture(graph, definitions=self.definitions, inputs=inputs, places=values)
+            except Exception as error:
+                if not self._drop_unsaveable(values, needed, remade):
+                    self._blame_frames(parts, stack, error)
+                continue
+            joining = captured.joining | {
+                place for place, known in self._inputs.items() if _share(known.met, captured.met)
+            }
+            if not joining:
+                break
+            for place in joining:
+                self._join(place, "it shares objects with what is saved")
+                values[place] = self.places[place]
+        if self.plan.options.strict:
+            self._refuse_added(values)
+        bound = {name for name in self.bindable if name in self.places and not name.startswith("__nbresume")}
+        unsaved = tuple(sorted(bound - values.keys()))
+        for frame, names in zip(stack, locals_unsaved, strict=True):
+            frame.unsaved = names
+        digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
+        return Selection(tuple(sorted(values)), unsaved, digests, captured)
+
+    def _refuse_added(self, values: dict[str, Any]) -> None:
+        added = sorted(set(values) - set(self.plan.options.declared) - set(self.joined))
+        if added:
+            raise RefusedError(
+                f"--strict: {', '.join(added)} would be saved and {'are' if len(added) > 1 else 'is'} not declared",
+                "Add them to --vars",
+                1,
+            )
+
+    def _join_changed(self) -> None:
+        for place, known in list(self._inputs.items()):
+            if place not in self.places or not known.digest:
+                continue
+            try:
+                digest, met = content_digest(self.places[place], definitions=self.definitions)
+            except Exception:  # noqa: BLE001  # it became unsaveable: taken as made again by its own cell
+                self.opaque.add(place)
+                del self._inputs[place]
+                continue
+            known.met = met
+            if digest != known.digest:
+                self._join(place, "the loop changes it")
+
+    def _values(self) -> dict[str, Any]:
+        rebuild = set(self.plan.options.rebuild)
+        names = {name for name in self.bindable if name in self.places and name not in rebuild}
+        names |= {name for name in self.plan.options.declared if name in self.places}
+        names |= {place for place in self.joined if place in self.places}
+        names -= {RUNTIME, ITEM}
+        return {name: self.places[name] for name in sorted(names)}
+
+    def _refuse_kinds(self, values: dict[str, Any], needed: frozenset[str], remade: frozenset[str]) -> None:
+        """Drop what was found unsaveable before and is still of the same type, without another try."""
+        for name, kind in self._kinds_unsaveable.items():
+            if type(values.get(name)) is kind:
+                self._drop(name, values, needed, remade, None)
+
+    def _drop_unsaveable(self, values: dict[str, Any], needed: frozenset[str], remade: frozenset[str]) -> bool:
+        dropped = False
+        for name, value in list(values.items()):
+            error = unsaveable(value, definitions=self.definitions)
+            if error is not None:
+                self._kinds_unsaveable[name] = type(value)
+                self._drop(name, values, needed, remade, error)
+                dropped = True
+        return dropped
+
+    def _drop(
+        self,
+        name: str,
+        values: dict[str, Any],
+        needed: frozenset[str],
+        remade: frozenset[str],
+        error: Exception | None,
+    ) -> None:
+        value = values.pop(name)
+        if name in self.plan.options.declared or (name in needed and name not in remade) or self._moves(name, value):
+            error = error or unsaveable(value, definitions=self.definitions)
+            raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
+        if name in self.joined:
+            del self.joined[name]
+            self.opaque.add(name)
+
+    def _moves(self, name: str, value: Any) -> bool:
+        """Whether a value is an iterator that the cell moves by itself: made again, it would stand at its start."""
+        unit = self.plan.unit
+        is_file = hasattr(value, "seek")
+        return hasattr(value, "__next__") and not is_file and name in unit.read_elsewhere | unit.read_inside
+
+    def adopt(self, saved: Iterable[str]) -> None:
+        """Take over what an earlier attempt saved: an input that it had joined stays joined."""
+        for place in saved:
+            if self._inputs.pop(place, None) is not None:
+                self.joined[place] = ""
+            self.opaque.discard(place)
+
+    def needs_iterator(self, iteration: Iteration, stack: list[Frame]) -> bool:
+        """Whether an iterator that a loop has advanced may be read again after this boundary."""
+        needed, _ = _outlook(stack, self.plan.unit, {}, "")
+        return any(
+            iteration.replay is not None and iteration.replay.walks(self.places[name])
+            for name in needed
+            if name in self.places
+        )
+
+    # ------------------------------------------------------------------ functions on the way
+
+    def _frame_parts(
+        self, stack: list[Frame], units: Mapping[str, UnitPlan], guards: Mapping[int, Guard]
+    ) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
+        parts: list[dict[str, Any]] = []
+        unsaved: list[tuple[str, ...]] = []
+        for place, frame in enumerate(stack):
+            part: dict[str, Any] = {}
+            names: tuple[str, ...] = ()
+            if frame.iteration is not None and not frame.done:
+                part["items"] = frame.iteration.in_graph()
+                if (guard := guards.get(id(frame.iteration))) is not None:
+                    part["guard"] = guard.part()
+            if frame.kind == "call" and frame.pyframe is not None:
+                part["locals"], names = self._locals(frame, stack[place + 1 :], units)
+            parts.append(part)
+            unsaved.append(names)
+        return parts, unsaved
+
+    def _locals(
+        self, frame: Frame, inner: list[Frame], units: Mapping[str, UnitPlan]
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        assert frame.pyframe is not None  # noqa: S101  # by the caller
+        function = frame.label
+        needed, remade = _outlook(inner, units[function], units, function)
+        values, unsaved = locals_of(frame.pyframe), []
+        for name, value in list(values.items()):
+            if isinstance(value, IMMUTABLE):
+                continue
+            error = unsaveable(value, definitions=self.definitions)
+            if error is None:
+                continue
+            if (name in needed and name not in remade) or hasattr(value, "__next__"):
+                raise culprit(f"{function}().{name}", value, error, definitions=self.definitions)
+            del values[name]
+            unsaved.append(name)
+        return values, tuple(unsaved)
+
+    def _blame_frames(self, parts: list[dict[str, Any]], stack: list[Frame], error: Exception) -> None:
+        for part, frame in zip(parts, stack, strict=True):
+            for what, value in part.items():
+                inner = unsaveable(value, definitions=self.definitions)
+                if inner is not None:
+                    name = f"the items of 'for {frame.label}'" if what == "items" else f"{frame.label}()"
+                    raise culprit(name, value, inner, definitions=self.definitions)
+        raise RefusedError(f"the state can't be saved: {error}", "Declare less, or report this as a bug", 1) from error
+
+
+def _outlook(
+    stack: Iterable[Frame], unit: UnitPlan, units: Mapping[str, UnitPlan], name: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Tell which names a unit needs after a boundary, and which the way to it can make again."""
+    needed: frozenset[str] = frozenset()
+    remade: frozenset[str] = frozenset()
+    inside: frozenset[str] = frozenset()
+    for frame in stack:
+        if frame.unit != name:
+            inside |= units[frame.unit].reads if frame.unit in units else frozenset()
+            continue
+        if frame.kind in ("for", "while"):
+            loop = unit.loops[frame.id]
+            needed, remade = (loop.live_after if frame.done else loop.live), loop.remade
+        elif frame.kind == "call":
+            call = unit.calls[frame.id]
+            needed, remade = call.live, call.remade
+    return needed | unit.read_inside | inside, remade
+
+
+def _share(one: dict[int, Any], other: dict[int, Any]) -> bool:
+    """Whether two graphs have a mutable object in common."""
+    small, large = sorted((one, other), key=len)
+    return any(key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items())
+
+
+def _is_dtype(value: Any) -> bool:
+    return type(value).__name__.endswith(("Dtype", "DType", "dtype", "device"))

@@ -1,0 +1,148 @@
+"""Runs as a person sees them, read from disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .._card import View
+from .._identity import Identity
+from .._lineage import Lineage
+from .._store import RunFolder, Store
+from ..errors import StoppedError
+
+_TAIL = 12
+
+
+def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = ()) -> View:
+    """Look at a run."""
+    lineage = run.lineage()
+    facts: dict[str, Any] = dict(lineage.last_snapshot)
+    identity = Identity.from_json(run.record.get("identity", {}))
+    return View(
+        name=run.name,
+        id=run.id,
+        lineage=lineage,
+        state=lineage.state,
+        where=str(facts.get("where", "")),
+        loops=tuple((str(label), int(count), total) for label, count, total in facts.get("loops", ())),
+        snapshot=facts,
+        snapshot_at=lineage.last_snapshot_at,
+        saved=tuple((str(name), int(size)) for name, size in facts.get("sizes", {}).items()),
+        identity=tuple((name, part.text) for name, part in identity.config.items()),
+        differences=differences,
+        notes=tuple(_note(event.kind, event.facts) for event in lineage.notes),
+        family=_family(run),
+        log_tail=_log_tail(run),
+        offer=offer,
+    )
+
+
+def views(store: Store) -> list[View]:
+    """Look at all runs of a store, oldest first."""
+    return [view(run) for run in store]
+
+
+def _family(run: RunFolder) -> tuple[tuple[str, Lineage], ...]:
+    """Return the runs that this one superseded, oldest first."""
+    found: list[tuple[str, Lineage]] = []
+    ident = str(run.record.get("supersedes", ""))
+    while ident:
+        try:
+            old = RunFolder.open(run.path.parent / ident)
+        except OSError:
+            break
+        found.insert(0, (old.id, old.lineage()))
+        ident = str(old.record.get("supersedes", ""))
+    return tuple(found)
+
+
+def _log_tail(run: RunFolder) -> tuple[str, ...]:
+    try:
+        with (run.path / "log.txt").open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - (1 << 14)))
+            return tuple(file.read().decode("utf-8", "replace").splitlines()[-_TAIL:])
+    except FileNotFoundError:
+        return ()
+
+
+def _note(kind: str, facts: dict[str, Any]) -> str:
+    match kind:
+        case "rejected":
+            return f"snapshot {facts.get('snapshot')} was not believed: {facts.get('why')}"
+        case "cut":
+            return f"{facts.get('file')} was cut back by {facts.get('bytes')} bytes, kept in the run's folder"
+        case _:
+            return str(facts.get("text", kind))
+
+
+def runs(store: str | Path | None = None) -> list[View]:
+    """List the runs of a store.
+
+    Parameters
+    ----------
+    store : path, optional
+        Default: the store of the loaded extension, else ``NBRESUME_STORE``, else ``.nbresume`` here.
+    """
+    return views(Store(_root(store)))
+
+
+def open_run(name: str, store: str | Path | None = None) -> View:
+    """Look at the newest run of a name, or at the run of an id.
+
+    Raises
+    ------
+    NotFoundError
+        When there is none.
+    """
+    return view(Store(_root(store)).find(name))
+
+
+def _root(store: str | Path | None) -> Path:
+    from ._current import active_host
+    from ._host import default_root
+
+    if store is not None:
+        return Path(store)
+    host = active_host()
+    return host.store.root if host is not None else default_root()
+
+
+def say(store: Store, name: str, word: str) -> str:
+    """Record the decision that the next execution of the cell follows; returns what to tell the person.
+
+    Raises
+    ------
+    NotFoundError
+        When there is no such run.
+    StoppedError
+        When the run is not waiting for a decision.
+    """
+    run = store.find(name)
+    state = run.lineage().state
+    if state == "running":
+        raise StoppedError(f"{run.name} is running: there is nothing to decide before it has stopped")
+    if state in ("superseded", "abandoned"):
+        raise StoppedError(f"{run.id} is {state}: running its cell starts a new run anyway")
+    if word == "continue" and state == "completed":
+        raise StoppedError(f"{run.name} is complete: running its cell restores the results")
+    run.say(word)
+    if word == "continue":
+        return f"{run.name}: running its cell again continues it, if what identifies it is equal"
+    return f"{run.name}: running its cell again starts a new run; {run.id} is kept and marked superseded"
+
+
+def abandon(store: Store, name: str) -> str:
+    """Close a run that nobody will continue; its files stay.
+
+    Raises
+    ------
+    StoppedError
+        When it is running or closed already.
+    """
+    run = store.find(name)
+    lineage = run.lineage()
+    if lineage.state != "interrupted":
+        raise StoppedError(f"{run.id} is {lineage.state}: only an interrupted run can be abandoned")
+    run.note("closed", len(lineage.attempts), how="abandoned")
+    return f"{run.id} is abandoned; its snapshots stay where they are"
