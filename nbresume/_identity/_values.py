@@ -205,8 +205,7 @@ class _Walker:
     def _class(self, value: type) -> bytes:
         if value.__module__ != "__main__":
             return _hash("class", _qualname(value).encode())
-        skip = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__annotate__"}
-        skip |= {name for name, member in vars(value).items() if isinstance(member, _DESCRIPTORS)}
+        skip = _NOT_CODE | {name for name, member in vars(value).items() if isinstance(member, _DESCRIPTORS)}
         members = {name: _unwrap(member) for name, member in vars(value).items() if name not in skip}
         # A class reached from its own methods is a cycle, which the walk knows how to end.
         return self._node("class", value.__qualname__, members, *value.__bases__)
@@ -219,6 +218,11 @@ class _Walker:
         return _hash(tag, *(self.digest(child) for child in children))
 
 
+# What Python and pickle themselves put into a class; some of it only when an instance is first pickled.
+_NOT_CODE = frozenset(
+    "__dict__ __weakref__ __module__ __firstlineno__ __static_attributes__ __annotate__ __slotnames__ "
+    "__abstractmethods__ _abc_impl".split()
+)
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 

@@ -132,9 +132,8 @@ def _compile(node: ast.FunctionDef, function: types.FunctionType) -> types.CodeT
         ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
         [node],
         [],
-        lineno=node.lineno,
-        col_offset=0,
     )
+    ast.copy_location(outer, node)
     module = ast.fix_missing_locations(ast.Module([outer], []))
     code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
     for name in ("__nbresume_outer__", node.name):

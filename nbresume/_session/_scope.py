@@ -86,7 +86,9 @@ class Scope:
         self._inputs: dict[str, _Input] = {}
         rebuild = set(plan.options.rebuild)
         for place in sorted(found.inputs - self.bindable - rebuild - set(plan.options.declared)):
-            if place in places and not isinstance(places[place], (*IMMUTABLE, *_NOT_INPUTS)):
+            # A name of the notebook can only be rebound by code that was seen; a name of a module by the module's own.
+            still = _NOT_INPUTS if ":" in place else (*IMMUTABLE, *_NOT_INPUTS)
+            if place in places and not isinstance(places[place], still):
                 self._inputs[place] = _Input()
 
     # ------------------------------------------------------------------ before anything runs
