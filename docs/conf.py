@@ -36,6 +36,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # attributes are described, not indexed: `path` of one error would clash with that of another
 
 # Without the network there are no inventories of other projects: only our own names must resolve.
 nitpick_ignore_regex = [(r"py:.*", r"(?!nbresume\.).*"), (r"py:.*", r"nbresume\._.*")]

@@ -111,7 +111,7 @@ def run_demo(out: TextIO, folder: Path | None) -> int:
         seconds, offer = _run_notebook(kernel, cells)
         found = _bits(kernel)
     say(f"   done; the training cell took {seconds:.1f} s")
-    _quote(out, offer)
+    _quote(out, offer.partition("\nattempts")[0])  # the rest stands in the lineage below
 
     say("4. compared with the reference, to the bit")
     faults = _compare(out, expected, found) + _not_continued(killed)

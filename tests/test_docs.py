@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 import nbresume
+from nbresume._card import View
 from nbresume._cli import _COMMANDS
+from nbresume._magic._config import ENVIRONMENT, NBResume
+from nbresume._magic._line import _WORDS as magic_words
+from nbresume._session._current import Current
 from nbresume._transform import CellOptions
 from nbresume._transform._options import WORDS, _parser
 
@@ -103,6 +107,25 @@ def test_every_magic_line_of_the_documentation_is_accepted(page, line):
 def test_every_public_name_is_in_the_reference(name):
     page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     assert f"nbresume.{name}" in page
+
+
+@pytest.mark.parametrize("name", [field.name for field in [*fields(View), *fields(Current)]] + ["cursor", "step_key"])
+def test_every_attribute_of_a_view_and_of_current_is_in_the_reference(name):
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| .*`{name}`.* \|", page, re.MULTILINE)
+
+
+def test_every_word_of_the_line_magic_is_in_the_reference_and_no_other():
+    real = {word.split()[0] for word in magic_words.split(", ")}
+    assert set(re.findall(r"^\| `%nbresume (\w+)", MAGIC, re.MULTILINE)) == real
+
+
+def test_every_setting_is_in_the_reference_and_no_other():
+    page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `--([\w-]+)` \| `(\w+)`.* \| `NBResume\.(\w+)` \|", page, re.MULTILINE)
+    assert {trait: variable for _, variable, trait in rows} == ENVIRONMENT
+    assert all(option.replace("-", "_") == trait for option, _, trait in rows)
+    assert set(ENVIRONMENT) == set(NBResume.class_own_traits(config=True))
 
 
 def test_every_command_is_in_the_reference_and_no_other():
