@@ -62,7 +62,7 @@ def decode(lines: Iterable[bytes]) -> list[Event]:
         try:
             facts = json.loads(line)
             kind, attempt, at = facts.pop("event"), facts.pop("attempt"), facts.pop("at")
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, TypeError):
             continue
         if kind in get_args(Kind):
             events.append(Event(kind, attempt, at, facts))

@@ -88,6 +88,9 @@ def fold(events: Iterable[Event], *, alive: bool = False) -> Lineage:
 
 def _after(lineage: Lineage, event: Event) -> Lineage:
     facts = event.facts
+    if not lineage.attempts and event.kind not in ("launched", "resumed"):
+        # The beginning of the journal is lost: what is left of it still tells of an attempt.
+        lineage = replace(lineage, attempts=(Attempt(event.attempt, event.at),))
     match event.kind:
         case "launched" | "resumed":
             # An attempt that never told its end vanished; the next one is the proof.

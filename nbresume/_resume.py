@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from ._lineage import State
-
-Word = Literal["ask", "continue", "supersede", "fail"]
-"""What ``--on-restart`` or a person's click says."""
+from ._types import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +73,11 @@ def decide(found: Found | None, word: Word) -> Decision:
         return Start()
     if found.trouble:
         return Stop(found.trouble)
+    if found.state == "running":
+        return Stop("it is alive")
     if word == "supersede":
         return Supersede(found.run)
     match found.state:
-        case "running":
-            return Stop("it is alive")
         case "superseded" | "abandoned":
             return Start(after=found.run)
         case "completed":

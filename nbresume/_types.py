@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Json = dict[str, Any]
+
+Word = Literal["ask", "continue", "supersede", "fail"]
+"""What ``--on-restart`` or a person's click says."""
 
 FORMAT = 1
 """Version of the store's file format; a newer one is refused with both versions named."""

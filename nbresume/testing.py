@@ -232,7 +232,9 @@ def _attempt_here(  # noqa: PLR0913  # what one process is told
         result = shell.run_cell(code) if code else None
         error = None if result is None else result.error_before_exec or result.error_in_exec
         if error is not None:
-            return Outcome("error", error=f"{type(error).__name__}: {error}", boundaries=boundaries[0], printed=printed.getvalue())
+            return Outcome(
+                "error", error=f"{type(error).__name__}: {error}", boundaries=boundaries[0], printed=printed.getvalue()
+            )
     values = {name: _told(shell.user_ns.get(name, "(not bound)")) for name in names}
     values["random streams"] = _told(rng_state())
     values |= {name: _told(Path(name).read_bytes() if Path(name).exists() else "(no file)") for name in files}

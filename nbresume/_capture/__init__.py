@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._ambient import ambient_state, put_ambient
 from ._explain import culprit, unsaveable
+from ._functions import carries_state
 from ._graph import Captured, Definitions, capture, content_digest, restore
 from ._rng import draws_differ, put_rng, rng_names, rng_state
 
@@ -12,6 +13,7 @@ __all__ = [
     "Definitions",
     "ambient_state",
     "capture",
+    "carries_state",
     "content_digest",
     "culprit",
     "draws_differ",

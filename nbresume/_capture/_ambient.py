@@ -5,7 +5,6 @@ from __future__ import annotations
 import decimal
 import os
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ def ambient_state() -> dict[str, Any]:
         "decimal": decimal.getcontext().copy(),
         "numpy errors": np.geterr(),
         "numpy print": np.get_printoptions(),
-        "warnings": [entry for entry in warnings.filters if entry[1] is None or hasattr(entry[1], "pattern")],
         "recursion": sys.getrecursionlimit(),
     }
     torch = sys.modules.get("torch")

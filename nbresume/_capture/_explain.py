@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import UnsaveableError
 from ._functions import Definitions
 from ._graph import capture
+from ._torch import GRAPH
 
 _DEPTH = 12
 
@@ -38,7 +39,12 @@ def culprit(path: str, value: Any, error: BaseException, *, definitions: Definit
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     why = str(error) or type(error).__name__
-    way = "Make it in the cell, before its loops, and leave it out of --vars; or keep it out of what the loop carries"
+    if why == GRAPH:
+        way = f"Carry its value instead: {path}.item(), or {path}.detach()"
+    else:
+        way = (
+            "Make it in the cell, before its loops, and leave it out of --vars; or keep it out of what the loop carries"
+        )
     return UnsaveableError(path, name, why, way)
 
 

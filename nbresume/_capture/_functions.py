@@ -9,6 +9,7 @@ keeps recording into that list.
 from __future__ import annotations
 
 import contextlib
+import dis
 import marshal
 import pickle
 import sys
@@ -19,6 +20,12 @@ from typing import Any
 
 from .._identity import fingerprint
 from ..errors import ReplayError
+
+
+_FIXED = (
+    type(None), bool, int, float, complex, str, bytes, tuple, frozenset, type, types.FunctionType, types.ModuleType,
+    types.BuiltinFunctionType,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,11 @@ class Definitions:
 
     def of(self, obj: Any) -> Definition | None:
         """Describe a function or class that its own name finds; None for any other."""
-        if obj.__module__ != "__main__" or self._lookup(obj.__qualname__) is not obj:
+        if obj.__module__ != "__main__" or self._lookup(obj.__qualname__) is not obj or carries_state(obj):
             return None
         known = self._known.get(id(obj))
         if known is None or known[0] is not obj:
-            known = obj, Definition(obj.__qualname__, fingerprint(obj).digest, _copy(obj))
+            known = obj, Definition(obj.__qualname__, fingerprint(obj, code_only=True).digest, _copy(obj))
             self._known[id(obj)] = known
         return known[1]
 
@@ -68,7 +75,7 @@ class Definitions:
         """
         own = self._lookup(definition.qualname)
         if own is not None:
-            if fingerprint(own).digest != definition.digest:
+            if fingerprint(own, code_only=True).digest != definition.digest:
                 name = definition.qualname
                 raise ReplayError(f"{name} differs from the one that was saved. Put it back, or supersede the run")
             return own
@@ -91,6 +98,25 @@ class Definitions:
         """Make a function of its code; its globals are the notebook's, or those of the module it came from."""
         home = self._namespace if module == "__main__" else vars(sys.modules[module])
         return types.FunctionType(marshal.loads(code), home, name, None, closure)  # noqa: S302  # verified bytes
+
+
+def carries_state(obj: Any) -> bool:
+    """Whether a function carries what may change from call to call: attributes, mutable defaults, closure cells."""
+    if not isinstance(obj, types.FunctionType):
+        return False
+    defaults = [*(obj.__defaults__ or ()), *(obj.__kwdefaults__ or {}).values()]
+    held = [*(name for name in vars(obj) if name != "__wrapped__")]
+    return bool(held) or any(not isinstance(value, _FIXED) for value in [*defaults, *_contents(obj)])
+
+
+def _contents(function: types.FunctionType) -> list[Any]:
+    """Return what the closure of a function holds; a variable that it rebinds counts as changing."""
+    found: list[Any] = []
+    rebinds = {i.argval for i in dis.get_instructions(function.__code__) if i.opname == "STORE_DEREF"}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):
+            found.append([] if name in rebinds else cell.cell_contents)
+    return found
 
 
 def _copy(obj: Any) -> bytes:

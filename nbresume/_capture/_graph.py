@@ -22,8 +22,10 @@ import xxhash
 from numpy.typing import NDArray
 
 from ..errors import ReplayError
-from ._functions import Definition, Definitions, fill_cell, fill_function, reduce_cell, reduce_function
-from ._memory import Block, Layout, Look, Memory, allocate, is_dense_tensor, look_at, settle
+from ._functions import Definition, Definitions, reduce_cell, reduce_function
+from ._instances import DICT_ITERATORS, has_plain_state, reduce_dict_iterator, reduce_exception, reduce_instance
+from ._memory import Block, Layout, Look, Memory, allocate, look_at, settle
+from ._torch import GRAPH, is_dense_tensor, is_spent
 
 __all__ = ["Captured", "Definitions", "capture", "content_digest", "restore"]
 
@@ -135,6 +137,8 @@ class _Pickler(pickle.Pickler):
             return self._definition(obj)
         if kind is types.ModuleType:
             return importlib.import_module, (obj.__name__,)
+        if kind in DICT_ITERATORS:
+            return reduce_dict_iterator(obj)
         if kind is types.CellType:
             self.met[id(obj)] = obj
             return reduce_cell(obj)
@@ -148,9 +152,12 @@ class _Pickler(pickle.Pickler):
         if self._torch is not None and kind is self._torch.Generator:
             self.met[id(obj)] = obj
             return _torch_generator, (str(obj.device), obj.get_state())
-        if not isinstance(obj, _HARMLESS):
-            self.met[id(obj)] = obj
-        return NotImplemented
+        if isinstance(obj, _HARMLESS):
+            return NotImplemented
+        self.met[id(obj)] = obj
+        if isinstance(obj, BaseException):
+            return reduce_exception(obj)
+        return reduce_instance(obj) if has_plain_state(kind) else NotImplemented
 
     def _definition(self, obj: Any) -> Any:
         found = self._definitions.of(obj)
@@ -165,7 +172,10 @@ class _Pickler(pickle.Pickler):
         if not is_dense_tensor(tensor) or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return NotImplemented
         if not tensor.is_leaf:
-            raise TypeError("a tensor that is part of an autograd graph; save tensor.detach() or tensor.item()")
+            if not is_spent(tensor):
+                raise TypeError(GRAPH)
+            # Nobody can go back through its graph any more: what is left of it is its value.
+            return _tensor, (self._memory.add_tensor(tensor.detach()), torch.Tensor)
         index = self._memory.add_tensor(tensor)
         state = {"requires_grad": tensor.requires_grad, "grad": tensor.grad, "dict": dict(tensor.__dict__)}
         return _tensor, (index, type(tensor)), state, None, None, _fill_tensor
@@ -293,6 +303,3 @@ def _process_global(name: str) -> Any:
     if name == "numpy":
         return np.random.mtrand._rand  # noqa: SLF001
     return sys.modules["torch"].default_generator
-
-
-_ = (fill_cell, fill_function)  # named in streams by way of _functions

@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._torch import is_dense_tensor
+
 Bytes = NDArray[np.uint8]
 
 
@@ -203,14 +205,6 @@ def bounds(value: Any) -> tuple[int, int]:
     low = int(value.data_ptr())
     last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
     return low, low + (last + 1) * int(value.element_size())
-
-
-def is_dense_tensor(value: Any) -> bool:
-    """Whether a value is a torch tensor with plain strided memory."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor):
-        return False
-    return value.layout == torch.strided and not value.is_quantized and value.device.type != "meta"
 
 
 def _spans(value: Any) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ._code import code_digest, function_digest, is_local_module, normalised, reads_and_writes
 from ._compare import Identity, Part
-from ._values import Fingerprint, fingerprint
+from ._values import Fingerprint, class_data, fingerprint
 
 __all__ = [
     "Fingerprint",
     "Identity",
     "Part",
+    "class_data",
     "code_digest",
     "fingerprint",
     "function_digest",

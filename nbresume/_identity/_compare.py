@@ -45,7 +45,8 @@ class Identity:
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
         return {
-            name: {key: [part.digest, part.text] for key, part in getattr(self, name).items()} for name in self.__slots__
+            name: {key: [part.digest, part.text] for key, part in getattr(self, name).items()}
+            for name in self.__slots__
         }
 
     @classmethod

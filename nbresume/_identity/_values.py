@@ -47,7 +47,7 @@ class Fingerprint:
     holes: tuple[str, ...] = ()
 
 
-def fingerprint(value: Any, *, schema_only: bool = False) -> Fingerprint:
+def fingerprint(value: Any, *, schema_only: bool = False, code_only: bool = False) -> Fingerprint:
     """Fingerprint a value by its structure and content.
 
     Parameters
@@ -57,8 +57,10 @@ def fingerprint(value: Any, *, schema_only: bool = False) -> Fingerprint:
     schema_only : bool
         Take numeric arrays and random generators by type and shape, as for a declared variable, whose content is the
         run's own.
+    code_only : bool
+        Take classes and functions without the data they carry (class attributes, defaults, closures): that is state.
     """
-    walker = _Walker(schema_only=schema_only)
+    walker = _Walker(schema_only=schema_only, code_only=code_only)
     digest = walker.digest(value)
     return Fingerprint(digest.hex(), short_text(value), tuple(sorted(walker.holes)))
 
@@ -90,8 +92,8 @@ def _plain(value: Any, depth: int = 3) -> bool:
 class _Walker:
     """Digests a graph bottom up; an object met again counts by its digest, a cycle by its depth."""
 
-    def __init__(self, *, schema_only: bool) -> None:
-        self.schema_only = schema_only
+    def __init__(self, *, schema_only: bool, code_only: bool) -> None:
+        self.schema_only, self.code_only = schema_only, code_only
         self.holes: set[str] = set()
         self._done: dict[int, tuple[bytes, Any]] = {}
         self._path: dict[int, int] = {}
@@ -197,15 +199,17 @@ class _Walker:
     def _function(self, value: types.FunctionType) -> bytes:
         if value.__module__ != "__main__":
             return _hash("function", f"{value.__module__}.{value.__qualname__}".encode())
+        if self.code_only:
+            return self._node("function", function_digest(value.__code__))
         cells = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
-        return self._node(
-            "function", function_digest(value.__code__), value.__defaults__, value.__kwdefaults__, *cells
-        )
+        return self._node("function", function_digest(value.__code__), value.__defaults__, value.__kwdefaults__, *cells)
 
     def _class(self, value: type) -> bytes:
         if value.__module__ != "__main__":
             return _hash("class", _qualname(value).encode())
         skip = _NOT_CODE | {name for name, member in vars(value).items() if isinstance(member, _DESCRIPTORS)}
+        if self.code_only:
+            skip = skip | set(class_data(value))
         members = {name: _unwrap(member) for name, member in vars(value).items() if name not in skip}
         # A class reached from its own methods is a cycle, which the walk knows how to end.
         return self._node("class", value.__qualname__, members, *value.__bases__)
@@ -221,9 +225,21 @@ class _Walker:
 # What Python and pickle themselves put into a class; some of it only when an instance is first pickled.
 _NOT_CODE = frozenset(
     "__dict__ __weakref__ __module__ __firstlineno__ __static_attributes__ __annotate__ __slotnames__ "
-    "__abstractmethods__ _abc_impl".split()
+    "__abstractmethods__ __annotations__ __annotations_cache__ _abc_impl".split()
 )
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def class_data(kind: type) -> dict[str, Any]:
+    """Return the class attributes that are data: anything but code, descriptors and Python's own."""
+    return {
+        name: member
+        for name, member in vars(kind).items()
+        if not (name.startswith("__") and name.endswith("__"))
+        and name not in _NOT_CODE
+        and not hasattr(member, "__get__")
+        and not isinstance(member, type)
+    }
 
 
 def _unwrap(member: Any) -> Any:

@@ -23,7 +23,9 @@ ENVIRONMENT = {
 class NBResume(Configurable):
     """Defaults of ``%%resumable``; set them with ``%config NBResume.every = "60s"`` or in ``ipython_config.py``."""
 
-    every = Unicode("auto", help="When a boundary becomes a snapshot: auto, N, 30s, '10 & 30s', '100 | 60s'.").tag(config=True)
+    every = Unicode("auto", help="When a boundary becomes a snapshot: auto, N, 30s, '10 & 30s', '100 | 60s'.").tag(
+        config=True
+    )
     keep = Int(3, help="How many snapshots stay.").tag(config=True)
     keep_every = Int(None, allow_none=True, help="Keep each N-th snapshot for good.").tag(config=True)
     on_restart = Unicode("ask", help="ask, continue, supersede or fail.").tag(config=True)

@@ -19,6 +19,7 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 
 from .._session import Host, activate, deactivate
 from .._transform import MARKER, RUNTIME, marked, marker_line
@@ -118,7 +119,9 @@ class Extension:
     def _after(self, result: Any) -> None:
         error = result.error_before_exec or result.error_in_exec
         running = self.host.runtime is not None
-        self.host.finish(error, self._displayed(result) if running and error is None else None)
+        shown = self.host.finish(error, self._displayed(result) if running and error is None else None)
+        if shown:
+            display(shown, raw=True)
         if self._timed and running:
             self._tell(f"Wall time: {time.perf_counter() - self._timed:.3g} s")
         self._timed = 0.0

@@ -56,7 +56,9 @@ class NbresumeMagics(Magics):  # type: ignore[misc]  # IPython's class has no ty
                 host.tell(abandon(store, rest[0]))
             case "verify":
                 snapshot, rejected = store.find(rest[0]).latest()
-                host.tell("\n".join(f"{bad.path.name}: {why}" for bad, why in rejected) or "every snapshot read is good")
+                host.tell(
+                    "\n".join(f"{bad.path.name}: {why}" for bad, why in rejected) or "every snapshot read is good"
+                )
                 host.tell(f"latest: {snapshot.path.name if snapshot else 'none'}")
             case "log":
                 path = store.find(rest[0]).path / "log.txt"

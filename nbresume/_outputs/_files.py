@@ -29,6 +29,11 @@ from .._types import Json
 from ..errors import RefusedError, ReplayError
 
 COPY_LIMIT = 1 << 20
+"""Bytes up to which a file that is rewritten as a whole is copied into the snapshot."""
+
+PREFIX_LIMIT = 1 << 18
+"""Bytes up to which an appended one is, for the notebook whose earlier cell truncates it at each restart."""
+
 _TAIL = 1 << 16
 
 
@@ -56,10 +61,14 @@ class Files:
         The run's folder: what is cut off goes into ``aside/``, what was opened into ``files.jsonl``.
     store : Path
         Root of the store, whose own files do not count.
+    namespace : dict
+        The notebook's globals: IPython puts an ``open`` of its own there, which would stand before ours.
     """
 
-    def __init__(self, folder: Path, store: Path) -> None:
+    def __init__(self, folder: Path, store: Path, namespace: dict[str, Any]) -> None:
         self.folder = folder
+        self._namespace = namespace
+        self._notebook_open: Any = None
         self._store = str(store.resolve())
         self._known: dict[str, _Known] = {}
         self._readers: dict[str, _Known] = {}
@@ -73,12 +82,18 @@ class Files:
         """Manage ``open`` from here on."""
         self._real = builtins.open
         self._before = _writable_descriptors()
-        builtins.open = io.open = self._open
+        builtins.open = io.open = self._open  # type: ignore[assignment]
+        found = self._namespace.get("open")
+        if getattr(found, "__module__", "").startswith("IPython"):
+            self._notebook_open = found
+            self._namespace["open"] = self._open
 
     def stop(self) -> None:
         """Give ``open`` back."""
         if builtins.open == self._open:
             builtins.open = io.open = self._real
+        if self._notebook_open is not None and self._namespace.get("open") == self._open:
+            self._namespace["open"] = self._notebook_open
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
         path = self._path(file)
@@ -148,14 +163,15 @@ class Files:
         length = file.stat().st_size
         entry: Json = {"path": path, "length": length, "tail": _tail_digest(file, length), "at": _positions(handles)}
         at_end = all(at in (None, length) for at in entry["at"]) or not known.rewritten
-        if known.rewritten and (not handles or not at_end):
-            if length <= COPY_LIMIT:
-                entry["copy"] = base64.b64encode(file.read_bytes()).decode()
-            elif not at_end:
-                raise RefusedError(
-                    f"{file.name} is open and written in the middle, and with {length:,} bytes too large to be copied",
-                    "Close it in the body, append to it, or write parts of at most 1 MB",
-                )
+        whole = known.rewritten and (not handles or not at_end)
+        if length <= (COPY_LIMIT if whole else PREFIX_LIMIT):
+            entry["copy"] = base64.b64encode(file.read_bytes()).decode()
+            entry["whole"] = whole
+        elif whole and not at_end:
+            raise RefusedError(
+                f"{file.name} is open and written in the middle, and with {length:,} bytes too large to be copied",
+                "Close it in the body, append to it, or write parts of at most 1 MB",
+            )
         return entry
 
     def _refuse_in_place(self) -> None:
@@ -181,7 +197,7 @@ class Files:
         """
         for entry in recorded:
             path, length = Path(entry["path"]), entry["length"]
-            if length is None or "copy" in entry:
+            if length is None or entry.get("whole") or self._is_cut_short(path, entry):
                 continue
             if not path.exists() and length:
                 raise ReplayError(f"{path.name}, which the run had written, is gone. Put it back, or supersede the run")
@@ -189,6 +205,14 @@ class Files:
                 raise ReplayError(
                     f"{path.name} was changed by someone else since the snapshot. Put it back, or supersede the run"
                 )
+
+    @staticmethod
+    def _is_cut_short(path: Path, entry: Json) -> bool:
+        """Whether a file is the beginning of what it was: an earlier cell has truncated it and written its header."""
+        if "copy" not in entry:
+            return False
+        there = path.read_bytes() if path.exists() else b""
+        return len(there) < entry["length"] and base64.b64decode(entry["copy"]).startswith(there)
 
     def later(self, recorded: list[Json]) -> list[Json]:
         """Describe files that were first opened after the snapshot, as they were before."""
@@ -240,7 +264,7 @@ class Files:
                 _fs.copy_prefix(path, aside, path.stat().st_size)
             had = aside.stat().st_size if aside is not None else 0
             keep = had if whole else entry["length"]
-            self._put_back_one(path, aside, keep, entry)
+            self._put_back_one(path, aside, keep, {"at": entry.get("at")} if whole and aside is not None else entry)
             if keep is not None and had > keep:
                 cut.append((path.name, had - keep))
             elif aside is not None and keep is not None:
@@ -257,7 +281,7 @@ class Files:
                 _fs.remove(path)
             else:
                 _fs.truncate(path, 0)
-        elif "copy" in entry:
+        elif entry.get("whole") or ("copy" in entry and (aside is None or aside.stat().st_size < entry["length"])):
             _fs.replace_bytes(path, base64.b64decode(entry["copy"]))
         elif aside is not None:
             _fs.copy_prefix(aside, path, keep)
@@ -304,7 +328,11 @@ def _writable_descriptors() -> set[tuple[str, str]]:
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
         try:
             path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if not path.startswith("/") or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd")) or "(deleted)" in path:
+            if (
+                not path.startswith("/")
+                or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd"))
+                or "(deleted)" in path
+            ):
                 continue
             with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
                 flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))

@@ -22,7 +22,7 @@ from .._outputs import Files, OutputLog
 from .._store import RunFolder, Snapshot, SnapshotError
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
-from ..errors import RefusedError, ReplayError
+from ..errors import NbresumeError, RefusedError, ReplayError
 from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
 from ._iterables import Iteration
@@ -63,7 +63,7 @@ class Attempt:
     ) -> None:
         self.run, self.number, self.plan = run, number, plan
         self.scope, self.places, self.definitions = scope, places, definitions
-        self.files = Files(run.path, run.path.parent)
+        self.files = Files(run.path, run.path.parent, places.namespace)
         self.log = OutputLog(run.path / "log.txt")
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
@@ -266,7 +266,16 @@ class Attempt:
             with self._snapshot.reader() as read:
                 self._graph = restore(stream, tables, definitions=self.definitions, inputs=inputs, read=read)
         except SnapshotError as error:
-            raise ReplayError(f"{self._snapshot.path.name} can't be read any more: {error}. Run the cell again") from error
+            raise ReplayError(
+                f"{self._snapshot.path.name} can't be read any more: {error}. Run the cell again"
+            ) from error
+        except NbresumeError:
+            raise
+        except Exception as error:
+            raise ReplayError(
+                f"the saved state can't be loaded ({type(error).__name__}: {error}). Its snapshots are untouched. "
+                "Report this as a bug; to start anew, supersede the run"
+            ) from error
         self._digest = self._state_digest()
         self._saved = frozenset(meta["saved"])
         self.scope.adopt(self._saved)

@@ -14,10 +14,10 @@ from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity, Part
 from .._policy import Pace
 from .._preemption import Interrupts
-from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, Word, decide
+from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
 from .._store import RunFolder, Snapshot, Store
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
-from .._types import Json
+from .._types import Json, Word
 from ..errors import BusyError, ChangedError, NbresumeError, OptionError, RefusedError, StoppedError
 from ._attempt import Attempt
 from ._frames import Way, describe
@@ -27,6 +27,7 @@ from ._plan_text import plan_text
 from ._reach import Reached, identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
+
 
 @dataclass(slots=True)
 class _Left:
@@ -73,7 +74,9 @@ class Host:
 
     # ------------------------------------------------------------------ before the cell
 
-    def rewrite(self, tree: ast.Module, line: str, defaults: Mapping[str, Any], *, timed: bool) -> tuple[ast.Module, int]:
+    def rewrite(
+        self, tree: ast.Module, line: str, defaults: Mapping[str, Any], *, timed: bool
+    ) -> tuple[ast.Module, int]:
         """Rewrite a cell and remember its plan; returns the tree and the plan's number.
 
         Raises
@@ -124,13 +127,19 @@ class Host:
         if run is None:
             return Start(), None
         if run.is_alive():
-            raise BusyError(f"{run.name} is running in another kernel. Stop that one first, or give this cell another name")
+            raise BusyError(
+                f"{run.name} is running in another kernel. Stop that one first, or give this cell another name"
+            )
         left = self._left.get(run.id)
-        differences = Identity.from_json(run.record["identity"]).differences(identity, left=left.config if left else None)
+        differences = Identity.from_json(run.record["identity"]).differences(
+            identity, left=left.config if left else None
+        )
         said = run.said()
         word: Word = "supersede" if said == "supersede" else options.on_restart
         if word == "supersede" and not said and not self.attended():
-            raise OptionError("--on-restart supersede in an unattended run would throw a run away each time. Use continue")
+            raise OptionError(
+                "--on-restart supersede in an unattended run would throw a run away each time. Use continue"
+            )
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
             raise _stopped(run, decision)
@@ -140,9 +149,7 @@ class Host:
 
     # ------------------------------------------------------------------ opening
 
-    def _open(
-        self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store
-    ) -> None:
+    def _open(self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store) -> None:
         match decision:
             case Continue() | Restore() if run is not None:
                 self._go_on(run, plan, scope, complete=isinstance(decision, Restore))
@@ -153,11 +160,15 @@ class Host:
             case Start(after=after):
                 self._launch(plan, scope, store, after=after)
                 if after:
-                    self.tell(f"{plan.options.name}: a new run; what identifies it differs from {after}, which is complete")
+                    self.tell(
+                        f"{plan.options.name}: a new run; what identifies it differs from {after}, which is complete"
+                    )
             case _:
                 raise AssertionError(decision)
 
-    def _launch(self, plan: CellPlan, scope: Scope, store: Store, *, supersedes: str = "", after: str = "") -> RunFolder:
+    def _launch(
+        self, plan: CellPlan, scope: Scope, store: Store, *, supersedes: str = "", after: str = ""
+    ) -> RunFolder:
         assert self._identity is not None  # noqa: S101  # begin() made it
         record: Json = {
             "identity": self._identity.to_json(),
@@ -181,7 +192,9 @@ class Host:
         try:
             for bad, why in rejected:
                 run.note("rejected", number, snapshot=bad.ident, why=why)
-                attempt.tell(f"{run.name}: snapshot {bad.ident} can't be believed ({why}); going back to the one before it")
+                attempt.tell(
+                    f"{run.name}: snapshot {bad.ident} can't be believed ({why}); going back to the one before it"
+                )
             if snapshot is None:
                 self._again(run, attempt, number)
                 return
@@ -257,7 +270,7 @@ class Host:
         if self.runtime is not None:
             self.runtime.stop()
 
-    def finish(self, error: BaseException | None, display: Json | None) -> None:
+    def finish(self, error: BaseException | None, display: Json | None) -> Json:
         """Close the run of a cell whose execution ended.
 
         Parameters
@@ -266,13 +279,18 @@ class Host:
             What ended it, if it did not end well.
         display : dict or None
             What it displayed last, by MIME type.
+
+        Returns
+        -------
+        dict
+            What a restored run had displayed last, by MIME type.
         """
         runtime, attempt, interrupts = self.runtime, self.attempt, self._interrupts
         self.runtime = self.attempt = self._interrupts = None
         for name in (RUNTIME, ITEM):
             self.namespace.pop(name, None)
         if runtime is None or attempt is None:
-            return
+            return {}
         try:
             if interrupts is not None:
                 interrupts.stop()
@@ -282,6 +300,7 @@ class Host:
             attempt.end()
             self._remember(attempt, runtime)
             self.on_change(attempt.run)
+        return attempt.display if runtime.restoring and error is None else {}
 
     def _close(self, runtime: Runtime, attempt: Attempt, error: BaseException | None, display: Json | None) -> None:
         if error is not None:

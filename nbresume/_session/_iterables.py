@@ -1,11 +1,12 @@
 """Where the items of a ``for`` come from, and how that goes on in another process.
 
-Four ways, tried in this order when the loop is entered:
+Five ways, tried in this order when the loop is entered:
 
 ``graph``   Python's own iterators over containers, and wrappers of them, know their position: the iterator itself belongs
             to the object graph, with the container it walks over. Going on is O(1), the order is pinned, and a list that
             the body appends to is that very list. So does an iterator object of a class of the user's.
 ``bar``     A progress bar is made again and given the iterator of what it wraps; it starts at k of N.
+``file``    An open file is read by lines from its offset; what the body reads from it by itself counts too.
 ``state``   An iterable with ``state_dict`` and ``load_state_dict`` tells its own state.
 ``replay``  Anything else is made again under the RNG of the loop's entry and advanced; the last item delivered must come
             out with the same fingerprint. The RNG state before a ``next()`` that drew belongs to the cursor, since the
@@ -15,6 +16,7 @@ Four ways, tried in this order when the loop is entered:
 from __future__ import annotations
 
 import collections
+import io
 import itertools
 import operator
 import sys
@@ -31,7 +33,7 @@ from ..errors import RefusedError, ReplayError
 LOG_LIMIT = 1000
 """Draws between the body's own draws that a cursor remembers; an entry takes some 7 kB."""
 
-Mode = Literal["graph", "bar", "state", "replay"]
+Mode = Literal["graph", "bar", "state", "file", "replay"]
 
 
 class _Sequence:
@@ -60,7 +62,6 @@ _LEAVES = frozenset(
             iter(set()),
             iter(collections.deque()),
             reversed(collections.deque()),
-            iter(collections.OrderedDict()),
             reversed([]),
             reversed(()),
             iter(_Sequence()),  # type: ignore[call-overload]
@@ -160,6 +161,8 @@ class Iteration:
                 return cls("bar", iter(iterable), inner)
         elif isinstance(iterable, Stateful) and not hasattr(iterable, "parameters"):
             return cls("state", iter(iterable), None, iterable)
+        elif _is_seekable_file(iterable):
+            return cls("file", _lines(iterable), None, iterable)
         if entry is None and not isinstance(iterable, _QUIET):
             entry = rng_state()
         iterator = iter(iterable)
@@ -168,7 +171,9 @@ class Iteration:
         return cls("replay", Replay(iterator, entry if entry is not None else rng_state()))
 
     @classmethod
-    def go_on(cls, cursor: Json, part: Any, iterable: Any, count: int, *, in_progress: bool) -> tuple[Iteration, list[Any]]:
+    def go_on(
+        cls, cursor: Json, part: Any, iterable: Any, count: int, *, in_progress: bool
+    ) -> tuple[Iteration, list[Any]]:
         """Go on where a snapshot says.
 
         Returns
@@ -190,6 +195,9 @@ class Iteration:
             iterable.n = iterable.initial = count
             iterable.last_print_n = count
             return cls("bar", iter(iterable), part), progress
+        if cursor["mode"] == "file":
+            iterable.seek(cursor["at"])
+            return cls("file", _lines(iterable), None, iterable), progress
         if cursor["mode"] == "state":
             iterable.load_state_dict(part)
             return cls("state", iter(iterable), None, iterable), progress
@@ -203,13 +211,26 @@ class Iteration:
 
     def cursor(self) -> Json:
         """Describe the position in JSON values."""
+        if self.mode == "file":
+            return {"mode": self.mode, "at": self._stateful.tell()}
         return {"mode": self.mode, **(self.replay.cursor() if self.replay is not None else {})}
+
+
+def _is_seekable_file(value: Any) -> bool:
+    return isinstance(value, io.IOBase) and value.readable() and value.seekable()
+
+
+def _lines(file: Any) -> Iterator[Any]:
+    """Walk over a file's lines as ``for`` does, but so that it can still tell its offset."""
+    return iter(file.readline, b"" if not isinstance(file, io.TextIOBase) else "")
 
 
 def _is_own_class(iterator: Any) -> bool:
     """Whether an iterator is an object of a Python class: its attributes are its position."""
-    return hasattr(type(iterator), "__dict__") and type(iterator).__module__ not in ("builtins", "itertools") and hasattr(
-        iterator, "__dict__"
+    return (
+        hasattr(type(iterator), "__dict__")
+        and type(iterator).__module__ not in ("builtins", "itertools")
+        and hasattr(iterator, "__dict__")
     )
 
 

@@ -1,8 +1,9 @@
-"""Where a saved value lives: a name of the notebook, or ``module:name`` of a local module."""
+"""Where a saved value lives: a name, ``module:name`` of a local module, or ``Class.name`` of a notebook class."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 Namespace = dict[str, Any]
@@ -20,27 +21,40 @@ class Places:
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
 
-    def home(self, place: str) -> tuple[Namespace, str]:
-        """Return the dict that holds a place, and its key there."""
+    def _home(self, place: str) -> tuple[Mapping[str, Any], str, Any]:
+        """Return the names that hold a place, its key there, and the owner to set it on."""
         module, _, name = place.rpartition(":")
-        if not module:
-            return self.namespace, place
-        return (vars(sys.modules[module]) if module in sys.modules else {}), name
+        if module:
+            owner: Any = sys.modules.get(module)
+            return (vars(owner) if owner is not None else {}), name, owner
+        outer, _, name = place.rpartition(".")
+        if not outer:
+            return self.namespace, place, None
+        owner = self.namespace.get(outer.partition(".")[0])
+        for part in outer.split(".")[1:]:
+            owner = getattr(owner, part, None)
+        return (vars(owner) if isinstance(owner, type) else {}), name, owner
 
     def __contains__(self, place: str) -> bool:
-        home, name = self.home(place)
-        return name in home
+        names, name, _ = self._home(place)
+        return name in names
 
     def __getitem__(self, place: str) -> Any:
-        home, name = self.home(place)
-        return home[name]
+        names, name, _ = self._home(place)
+        return names[name]
 
     def bind(self, place: str, value: Any) -> None:
         """Bind a place."""
-        home, name = self.home(place)
-        home[name] = value
+        _, name, owner = self._home(place)
+        if owner is None:
+            self.namespace[name] = value
+        else:
+            setattr(owner, name, value)
 
     def unbind(self, place: str) -> None:
         """Make sure that a place is not bound."""
-        home, name = self.home(place)
-        home.pop(name, None)
+        names, name, owner = self._home(place)
+        if owner is None:
+            self.namespace.pop(name, None)
+        elif name in names:
+            delattr(owner, name)

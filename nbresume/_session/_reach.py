@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._identity import Identity, Part, fingerprint, is_local_module
+from .._capture import carries_state
+from .._identity import Identity, Part, class_data, fingerprint, is_local_module
 from .._identity._code import local_module_of, module_digest, reads_and_writes
 from .._transform import CellPlan
 from ._places import Places
@@ -51,7 +52,7 @@ class _Walk:
     def names(self, names: Iterable[str]) -> None:
         namespace = self.places.namespace
         for name in names:
-            if name in self._names or name not in namespace or name.startswith("__nbresume"):
+            if name in self._names or name in self.skip or name not in namespace or name.startswith("__nbresume"):
                 continue
             self._names.add(name)
             if not (hasattr(builtins, name) and namespace[name] is getattr(builtins, name)):
@@ -62,22 +63,31 @@ class _Walk:
             self.module(value)
         elif isinstance(value, types.FunctionType):
             self.function(name, value)
+            if value.__globals__ is self.places.namespace and carries_state(value):
+                self.found.inputs.add(name)
         elif isinstance(value, type):
             self.kind(value)
-        elif isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, (types.ModuleType, type(None))):
+        elif isinstance(value, types.BuiltinFunctionType) and isinstance(
+            value.__self__, (types.ModuleType, type(None))
+        ):
             self.version(value.__module__ or "")
         else:
-            if name not in self.skip:
-                self.found.inputs.add(name)
+            self.found.inputs.add(name)
             self.parts(name, value)
 
-    def parts(self, name: str, value: Any) -> None:
-        """Look at code that a value brings along."""
-        if isinstance(value, functools.partial):
-            self.value(name, value.func)
-        elif isinstance(value, types.MethodType):
-            self.value(name, value.__self__)
+    def parts(self, name: str, value: Any, depth: int = 4) -> None:
+        """Look at code that a value brings along: functions in containers, attributes, partials and methods."""
+        if id(value) in self._seen or not depth or isinstance(value, IMMUTABLE):
+            return
+        self._seen.add(id(value))
         self.kind(type(value))
+        for part in _inner(value):
+            if isinstance(part, types.FunctionType):
+                self.function(part.__name__, part)
+            elif isinstance(part, type):
+                self.kind(part)
+            elif not isinstance(part, types.ModuleType):
+                self.parts(name, part, depth - 1)
 
     def function(self, name: str, function: types.FunctionType) -> None:
         if id(function) in self._seen:
@@ -89,7 +99,8 @@ class _Walk:
         if function.__globals__ is not self.places.namespace:
             self.foreign(function)
             return
-        self.found.code[f"{function.__qualname__}()"] = Part(fingerprint(function).digest, source_of(function))
+        digest = fingerprint(function, code_only=True).digest
+        self.found.code[f"{function.__qualname__}()"] = Part(digest, source_of(function))
         self.body(function)
 
     def body(self, function: types.FunctionType) -> None:
@@ -111,7 +122,10 @@ class _Walk:
         if kind.__module__ != "__main__":
             self.foreign(kind)
             return
-        self.found.code[f"class {kind.__qualname__}"] = Part(fingerprint(kind).digest)
+        self.found.code[f"class {kind.__qualname__}"] = Part(fingerprint(kind, code_only=True).digest)
+        self.found.inputs |= {
+            f"{kind.__qualname__}.{name}" for name in class_data(kind) if "<" not in kind.__qualname__
+        }
         for base in kind.__bases__:
             self.kind(base)
         for member in vars(kind).values():
@@ -151,14 +165,28 @@ class _Walk:
             self.found.versions[top] = Part(version, version)
 
 
+_WIDE = 1000
+
+
+def _inner(value: Any) -> list[Any]:
+    """Return the parts of a value that may hold functions; a long container is data."""
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, dict):
+        return list(value.values()) if len(value) < _WIDE else []
+    if isinstance(value, (list, tuple)):
+        return list(value) if len(value) < _WIDE else []
+    return list(vars(value).values()) if type(value).__module__ == "__main__" and hasattr(value, "__dict__") else []
+
+
 def reach(plan: CellPlan, places: Places) -> Reached:
     """Find what a cell reaches."""
     unit = plan.unit
     walk = _Walk(places, frozenset(unit.bound - unit.entry))
     walk.names(sorted(unit.entry | unit.read_inside | unit.reads))
-    found = walk.found
-    found.inputs -= set(unit.bound - unit.entry)
-    return found
+    return walk.found
 
 
 def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:

@@ -188,9 +188,7 @@ class Runtime:
         cursor, part, step = self._cursor(), self._part(), self._step()
         assert step is not None and self._way is not None  # noqa: S101, PT018  # enters() has seen it
         in_progress = len(self.stack) + 1 < len(self._way.frames)
-        iteration, head = Iteration.go_on(
-            cursor, part.get("items"), iterable, step["count"], in_progress=in_progress
-        )
+        iteration, head = Iteration.go_on(cursor, part.get("items"), iterable, step["count"], in_progress=in_progress)
         if part.get("guard"):
             put_streams(part["guard"]["now"])
             self._guards[id(iteration)] = Guard(part["guard"]["names"], self.attempt.definitions)
@@ -316,7 +314,12 @@ class Runtime:
             return None
         rewritten = self._functions.of(function)
         assert rewritten is not None  # noqa: S101  # the snapshot says that it was followed
-        keywords = {name: None for name in rewritten.function.__code__.co_varnames[rewritten.needs :][: rewritten.function.__code__.co_kwonlyargcount]}
+        keywords = {
+            name: None
+            for name in rewritten.function.__code__.co_varnames[rewritten.needs :][
+                : rewritten.function.__code__.co_kwonlyargcount
+            ]
+        }
         return self._follow(number, rewritten, (None,) * rewritten.needs, keywords)
 
     def _follow(self, number: int, rewritten: Rewritten, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

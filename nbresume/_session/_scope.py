@@ -12,13 +12,26 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._capture import Captured, Definitions, ambient_state, capture, content_digest, culprit, unsaveable
+from .._capture import (
+    Captured,
+    Definitions,
+    ambient_state,
+    capture,
+    content_digest,
+    culprit,
+    put_rng,
+    restore,
+    rng_state,
+    unsaveable,
+)
+from .._identity import fingerprint
 from .._transform import ITEM, RUNTIME, CellPlan, UnitPlan
 from ..errors import RefusedError, UnsaveableError
 from ._frames import Frame, locals_of
@@ -27,8 +40,14 @@ from ._iterables import Iteration
 from ._places import Places
 from ._reach import IMMUTABLE, Reached
 
-_NOT_INPUTS = (types.ModuleType, types.FunctionType, type, types.BuiltinFunctionType)
+_NOT_INPUTS = (types.ModuleType, type)
+_SMALL = 1 << 20
 _CONTAINERS = (list, dict, set, bytearray)
+_MOVING = frozenset(
+    {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
+)
+TRIALS = 4
+"""Snapshots that are loaded once from memory: the first ones, in which the loop has bound all its names."""
 _STATELESS = (np.dtype, np.generic, enum.Enum, type, types.FunctionType, types.ModuleType)
 
 
@@ -81,13 +100,14 @@ class Scope:
         self.plan, self.places, self.definitions = plan, places, definitions
         self.bindable = frozenset(plan.unit.bound) | frozenset(found.rebound)
         self.joined: dict[str, str] = {}
-        self.opaque: set[str] = set()
+        self.opaque: dict[str, str] = {}
+        self._trials = TRIALS
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
         rebuild = set(plan.options.rebuild)
         for place in sorted(found.inputs - self.bindable - rebuild - set(plan.options.declared)):
             # A name of the notebook can only be rebound by code that was seen; a name of a module by the module's own.
-            still = _NOT_INPUTS if ":" in place else (*IMMUTABLE, *_NOT_INPUTS)
+            still = _NOT_INPUTS if ":" in place or "." in place else (*IMMUTABLE, *_NOT_INPUTS)
             if place in places and not isinstance(places[place], still):
                 self._inputs[place] = _Input()
 
@@ -131,11 +151,35 @@ class Scope:
                     "that keeps its position in attributes"
                 )
                 raise UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way) from error
-            self.opaque.add(place)
+            self._look_into(place, value)
             return
         self._inputs[place] = _Input(digest, met)
-        if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and ":" not in place):
+        if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and place.isidentifier()):
             self._join(place, "the cell changes it" if place in self.plan.unit.mutated else "")
+
+    def _look_into(self, place: str, value: Any) -> None:
+        """Remember by its structure an input that can't be saved; refuse one that hides what moves on."""
+        found = fingerprint(value)
+        moving = sorted(set(found.holes) & _MOVING)
+        if moving and place in self.plan.unit.read_elsewhere | self.plan.unit.read_inside:
+            raise UnsaveableError(
+                place, moving[0], "it moves on as the cell uses it", "Make it in this cell, before its loops"
+            )
+        self.opaque[place] = found.digest
+        self._inputs.pop(place, None)
+
+    def _refuse_changed_opaque(self) -> None:
+        for place, digest in self.opaque.items():
+            if digest and place in self.places and fingerprint(self.places[place]).digest != digest:
+                value = self.places[place]
+                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+                found = culprit(place, value, error, definitions=self.definitions)
+                raise UnsaveableError(
+                    found.path,
+                    found.type_name,
+                    f"and the loop changes {place!r}",
+                    "Keep what changes in a variable of its own, without the part that can't be saved",
+                )
 
     def _join(self, place: str, why: str) -> None:
         if why and self.plan.options.strict:
@@ -174,6 +218,7 @@ class Scope:
             When something that is needed can't be saved.
         """
         self._join_changed()
+        self._refuse_changed_opaque()
         needed, remade = _outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
         values = self._values()
         self._refuse_kinds(values, needed, remade)
@@ -202,8 +247,30 @@ class Scope:
         unsaved = tuple(sorted(bound - values.keys()))
         for frame, names in zip(stack, locals_unsaved, strict=True):
             frame.unsaved = names
+        self._try_to_load(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
         return Selection(tuple(sorted(values)), unsaved, digests, captured)
+
+    def _try_to_load(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
+        """Load the graph once from memory while the run is young: what can be saved can not always be loaded.
+
+        Large arrays are left unread; nothing of the process is touched, its random streams included.
+        """
+        if self._trials <= 0:
+            return
+        self._trials -= 1
+        state = rng_state()
+        try:
+            restore(
+                captured.stream, captured.tables, definitions=self.definitions, inputs=inputs, read=_trial(captured)
+            )
+        except Exception as error:
+            raise RefusedError(
+                f"the state can be saved but not loaded again ({type(error).__name__}: {error})",
+                "Keep the object out of what the loop carries, or give its class __reduce__",
+            ) from error
+        finally:
+            put_rng(state)
 
     def _refuse_added(self, values: dict[str, Any]) -> None:
         added = sorted(set(values) - set(self.plan.options.declared) - set(self.joined))
@@ -221,7 +288,7 @@ class Scope:
             try:
                 digest, met = content_digest(self.places[place], definitions=self.definitions)
             except Exception:  # noqa: BLE001  # it became unsaveable: taken as made again by its own cell
-                self.opaque.add(place)
+                self.opaque[place] = ""
                 del self._inputs[place]
                 continue
             known.met = met
@@ -266,7 +333,7 @@ class Scope:
             raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
         if name in self.joined:
             del self.joined[name]
-            self.opaque.add(name)
+            self.opaque[name] = ""
 
     def _moves(self, name: str, value: Any) -> bool:
         """Whether a value is an iterator that the cell moves by itself: made again, it would stand at its start."""
@@ -279,7 +346,7 @@ class Scope:
         for place in saved:
             if self._inputs.pop(place, None) is not None:
                 self.joined[place] = ""
-            self.opaque.discard(place)
+            self.opaque.pop(place, None)
 
     def needs_iterator(self, iteration: Iteration, stack: list[Frame]) -> bool:
         """Whether an iterator that a loop has advanced may be read again after this boundary."""
@@ -339,6 +406,15 @@ class Scope:
         raise RefusedError(f"the state can't be saved: {error}", "Declare less, or report this as a bug", 1) from error
 
 
+def _trial(captured: Captured) -> Callable[[int, NDArray[Any]], None]:
+    def read(index: int, target: NDArray[Any]) -> None:
+        data = captured.blocks[index].data
+        if data is not None and target.nbytes <= _SMALL:
+            target[...] = np.ascontiguousarray(data).reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
+
+    return read
+
+
 def _outlook(
     stack: Iterable[Frame], unit: UnitPlan, units: Mapping[str, UnitPlan], name: str
 ) -> tuple[frozenset[str], frozenset[str]]:
@@ -362,7 +438,9 @@ def _outlook(
 def _share(one: dict[int, Any], other: dict[int, Any]) -> bool:
     """Whether two graphs have a mutable object in common."""
     small, large = sorted((one, other), key=len)
-    return any(key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items())
+    return any(
+        key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items()
+    )
 
 
 def _is_dtype(value: Any) -> bool:

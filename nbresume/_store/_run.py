@@ -64,7 +64,9 @@ class RunFolder:
             raise StoreError(f"the record of {path.name} can't be read: {error}", str(path)) from error
         if newer:
             found = record["format"]
-            raise StoreError(f"{path.name} has format {found}; this nbresume reads up to {FORMAT}. Update nbresume", str(path))
+            raise StoreError(
+                f"{path.name} has format {found}; this nbresume reads up to {FORMAT}. Update nbresume", str(path)
+            )
         return cls(path, record)
 
     @property

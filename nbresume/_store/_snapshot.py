@@ -187,7 +187,9 @@ class Snapshot:
         try:
             file = h5py.File(self.path, "r", locking=False)
         except OSError as error:
-            raise SnapshotError(f"not a complete HDF5 file ({str(error).partition('(')[2].rstrip(')') or error})") from error
+            raise SnapshotError(
+                f"not a complete HDF5 file ({str(error).partition('(')[2].rstrip(')') or error})"
+            ) from error
         try:
             if not self._digests:
                 self._digests = self._seal(file)
@@ -244,7 +246,12 @@ class _Reader:
             target[...] = part.view(target.dtype).reshape(target.shape)
             return
         dataset = self._file[name]
-        if target.flags.c_contiguous and dataset.dtype == target.dtype and dataset.shape == target.shape and target.size:
+        if (
+            target.flags.c_contiguous
+            and dataset.dtype == target.dtype
+            and dataset.shape == target.shape
+            and target.size
+        ):
             dataset.read_direct(target)
             snapshot._check(name, target)  # noqa: SLF001
         else:

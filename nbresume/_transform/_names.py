@@ -133,9 +133,7 @@ class Needs:
         self.after: dict[ast.stmt, set[str]] = {}
         self.entry = self._block(body, set(), set(), set(), set())
 
-    def _block(
-        self, body: list[ast.stmt], after: set[str], brk: set[str], cont: set[str], exc: set[str]
-    ) -> set[str]:
+    def _block(self, body: list[ast.stmt], after: set[str], brk: set[str], cont: set[str], exc: set[str]) -> set[str]:
         for statement in reversed(body):
             self.after[statement] = after
             after = self._statement(statement, after, brk, cont, exc) | exc

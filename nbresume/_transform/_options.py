@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .._policy import Every, Keep
-from .._resume import Word
+from .._types import Word
 from ..errors import OptionError
 
 WORDS = ("ask", "continue", "supersede", "fail")

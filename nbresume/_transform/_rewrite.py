@@ -45,7 +45,9 @@ HoldsLoop = Callable[[ast.expr], bool]
 _T = TypeVar("_T", bound=ast.AST)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _UNGUARDED = (ast.Global, ast.Nonlocal, ast.Pass)
-_STILL = frozenset({"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"})
+_STILL = frozenset(
+    {"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"}
+)
 _STILL_METHODS = frozenset({"items", "keys", "values", "copy"})
 
 
@@ -108,9 +110,17 @@ def _refuse_unsupported(body: list[ast.stmt]) -> None:
         for node in own_nodes(statement):
             line = getattr(node, "lineno", None)
             if isinstance(node, ast.AsyncFor):
-                raise RefusedError("'async for' can't be resumed: its source goes on without us", "Collect it into a list first, then loop over that", line)
+                raise RefusedError(
+                    "'async for' can't be resumed: its source goes on without us",
+                    "Collect it into a list first, then loop over that",
+                    line,
+                )
             if isinstance(node, (ast.Yield, ast.YieldFrom)):
-                raise RefusedError("'yield' can't be resumed: the frame of a generator can't be saved", "Append to a list instead", line)
+                raise RefusedError(
+                    "'yield' can't be resumed: the frame of a generator can't be saved",
+                    "Append to a list instead",
+                    line,
+                )
 
 
 class _Unit:
@@ -280,7 +290,9 @@ class _Unit:
             has_else=bool(node.orelse),
         )
         self.loops[number] = plan
-        self.statements.append((node.lineno, f"for {plan.label} in {ast.unparse(node.iter)}:", "loop", "goes on where it stood"))
+        self.statements.append(
+            (node.lineno, f"for {plan.label} in {ast.unparse(node.iter)}:", "loop", "goes on where it stood")
+        )
         self._setup = False
         keeps = self._call("keeps", ast.Constant(number))
         node.iter = at(
@@ -294,7 +306,9 @@ class _Unit:
             node.body = [head, *self.block(node.body, depth + 1, made | set(names))]
         else:
             for statement in node.body:
-                self.statements.append((statement.lineno, ast.unparse(statement).splitlines()[0], "runs", "runs from the boundary on"))
+                self.statements.append(
+                    (statement.lineno, ast.unparse(statement).splitlines()[0], "runs", "runs from the boundary on")
+                )
         node.orelse = self._when_live(node.orelse)
         return [self._entered(number, depth, [node, self.runtime_statement("leave", node, number)], node)]
 
@@ -349,8 +363,17 @@ class _Unit:
         number = self._number()
         assert isinstance(value, ast.Call)  # noqa: S101  # by _called
         name = ast.unparse(value.func)
-        self.calls[number] = CallPlan(number, statement.lineno, name, frozenset(self._needs.after[statement]), frozenset(made))
-        self.statements.append((statement.lineno, ast.unparse(statement).splitlines()[0], "followed into the function", "goes on inside it"))
+        self.calls[number] = CallPlan(
+            number, statement.lineno, name, frozenset(self._needs.after[statement]), frozenset(made)
+        )
+        self.statements.append(
+            (
+                statement.lineno,
+                ast.unparse(statement).splitlines()[0],
+                "followed into the function",
+                "goes on inside it",
+            )
+        )
         self._setup = False
         function = value.func
         value.func = at(self._call("call", ast.Constant(number), function), function)

@@ -16,7 +16,11 @@ def marked(lines: list[str]) -> list[str]:
 
     Stateless: IPython calls it more than once for a cell.
     """
-    if not lines or not lines[0].startswith(MAGIC) or lines[0][len(MAGIC) : len(MAGIC) + 1] not in ("", " ", "\t", "\n"):
+    if (
+        not lines
+        or not lines[0].startswith(MAGIC)
+        or lines[0][len(MAGIC) : len(MAGIC) + 1] not in ("", " ", "\t", "\n")
+    ):
         return lines
     rest = list(lines[1:])
     timed = False
