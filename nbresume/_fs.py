@@ -92,13 +92,26 @@ def write(path: Path, data: bytes) -> None:
 
 
 def append(path: Path, line: bytes) -> None:
-    """Append one line in one write, durably; a torn last line is the reader's to drop."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    """Append one line, durably, on a line of its own even where a dying process tore the one before.
+
+    Raises
+    ------
+    StoreError
+        When the disk refuses.
+    """
     try:
-        os.write(fd, line)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            data = memoryview(b"\n" + line if torn else line)
+            while data:
+                data = data[os.write(fd, data) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise StoreError(_sentence(error, path), str(path)) from error
 
 
 def open_log(path: Path) -> IO[bytes]:

@@ -36,6 +36,8 @@ class Panel:
     say : callable
         Takes a run's id and ``continue`` or ``supersede``, records that word and returns what to tell the person.
         An ``NbresumeError`` is shown as its sentence.
+    is_brief : bool
+        Below the cards of an offer: without a card of its own, and without what those cards do already.
 
     Attributes
     ----------
@@ -43,8 +45,10 @@ class Panel:
         What is displayed.
     """
 
-    def __init__(self, list_views: Callable[[], list[View]], say: Callable[[str, str], str]) -> None:
-        self._list_views, self._say = list_views, say
+    def __init__(
+        self, list_views: Callable[[], list[View]], say: Callable[[str, str], str], *, is_brief: bool = False
+    ) -> None:
+        self._list_views, self._say, self._is_brief = list_views, say, is_brief
         self._lock = RLock()
         self._shown: View | None = None
         self._drawing = False
@@ -83,7 +87,7 @@ class Panel:
         self._yes.button_style = "warning"
         self._choices = ipywidgets.HBox([self._continue, self._supersede, self._refresh])
         self._question = ipywidgets.HBox([self._yes, self._keep])
-        self.widget = ipywidgets.VBox([self._runs, self._choices, self._question, self._message, self._card])
+        self.widget = ipywidgets.VBox([self._runs, self._message, self._choices, self._question, self._card])
         self._runs.observe(self._on_selected, "value")
         self._continue.on_click(lambda _: self._decide("continue"))
         self._supersede.on_click(lambda _: self._ask())
@@ -109,14 +113,22 @@ class Panel:
     def _show(self, view: View | None) -> None:
         self._shown = view
         # The panel's own buttons stand in for the card's offer.
-        self._card.value = html(replace(view, offer=False)) if view else _EMPTY
+        self._card.value = "" if self._is_brief else html(replace(view, offer=False)) if view else _EMPTY
+        superseding = view is not None and view.said == "supersede"
         self._continue.disabled = view is None or view.state not in _CONTINUABLE
-        self._supersede.disabled = view is None or view.state not in _SUPERSEDABLE
+        self._supersede.disabled = view is None or view.state not in _SUPERSEDABLE or superseding
+        if self._is_brief:
+            _set_visible(self._runs, visible=len(self._runs.options) > 1)
+            self._continue.description = "Continue after all"
+            _set_visible(self._continue, visible=superseding)
+            _set_visible(self._supersede, visible=not superseding)
+            _set_visible(self._refresh, visible=False)
+            _set_visible(self.widget, visible=view is not None)
         self._put(is_question=False)
 
     def _put(self, *, is_question: bool) -> None:
-        self._choices.layout.display = "none" if is_question else ""
-        self._question.layout.display = "" if is_question else "none"
+        _set_visible(self._choices, visible=not is_question)
+        _set_visible(self._question, visible=is_question)
 
     def _on_selected(self, change: dict[str, object]) -> None:
         with self._lock:
@@ -151,6 +163,8 @@ class Panel:
                 message = self._say(shown.id, word)
             except NbresumeError as error:
                 message = str(error)
+            else:
+                message = "" if self._is_brief else message  # the card above tells it
             self.refresh(message)
 
     def _standing(self, word: str) -> View | None:
@@ -171,7 +185,7 @@ class Panel:
         return shown
 
     def _tell(self, message: str) -> None:
-        self._message.value = f'<span role="status">{escape(message)}</span>' if message else ""
+        self._message.value = f'<div role="status" style="line-height: 1.4">{escape(message)}</div>' if message else ""
 
 
 def answer_while_busy(*widgets: ipywidgets.Widget) -> None:
@@ -210,6 +224,10 @@ def _refusal(shown: View, now: View | None, word: str) -> str:
 
 def _facts(view: View) -> str:
     return f"{view.state} in attempt {len(view.lineage.attempts)}"
+
+
+def _set_visible(widget: ipywidgets.DOMWidget, *, visible: bool) -> None:
+    widget.layout.display = "" if visible else "none"
 
 
 def _button(description: str, icon: str, tooltip: str) -> ipywidgets.Button:

@@ -210,7 +210,7 @@ def test_an_offer_can_be_taken_with_and_without_scripts(view):
     card = html(view, now=NOW)
     (button,) = Elements(card).named("button")
     assert '"train"' in button["onclick"]
-    assert "or run this cell again (Shift+Enter)" in card
+    assert "or run its cell again (Shift+Enter)" in card
     assert "%nbresume supersede train" in card
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._html import html
+from ._html import headline, html
 from ._svg import svg
 from ._text import runs_table, text
 from ._view import View
@@ -10,7 +10,7 @@ from ._view import View
 __all__ = ["View", "html", "mimebundle", "runs_table", "svg", "text"]
 
 
-def mimebundle(view: View, *, now: str | None = None) -> dict[str, str]:
+def mimebundle(view: View, *, now: str | None = None, is_brief: bool = False) -> dict[str, str]:
     """Return the card as a front end takes it, for ``display(..., raw=True)``.
 
     Parameters
@@ -19,5 +19,9 @@ def mimebundle(view: View, *, now: str | None = None) -> dict[str, str]:
         The run.
     now : str, optional
         The time that ages are told from, as the journal writes it.
+    is_brief : bool
+        Only name and state, where the whole card stands elsewhere.
     """
+    if is_brief:
+        return {"text/html": headline(view), "text/plain": text(view, now).partition("\n")[0]}
     return {"text/html": html(view, now=now), "text/plain": text(view, now)}

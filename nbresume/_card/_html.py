@@ -30,6 +30,7 @@ _BADGES: dict[State, str] = {
 _LINE = "1px solid rgba(127, 127, 127, 0.35)"
 _CARD = f"border: {_LINE}; border-radius: 6px; padding: 10px 14px; max-width: 860px; line-height: 1.4; font-size: 13px"
 _QUIET = "opacity: 0.72"
+_UNBROKEN = f"{_QUIET}; white-space: nowrap"
 _CELL = "text-align: left; vertical-align: top; padding: 2px 18px 2px 0; border: none; max-width: 480px"
 _NUMBER = _CELL.replace("left", "right", 1)
 _WRAPPED = "white-space: pre-wrap; overflow-wrap: break-word"
@@ -61,9 +62,20 @@ def html(view: View, *, now: str | None = None) -> str:
         _folded("what is saved", _saved(view)),
         _folded("what is identity", _rows((_quiet(name), text) for name, text in view.identity)),
         _folded("last lines", tag("pre", "\n".join(map(public, view.log_tail)), style=_CODE) if view.log_tail else ""),
-        tag("div", f"as of {stamp(when)}", style=f"{_QUIET}; font-size: 11px; margin: 6px 0 0 0"),
+        _foot(view, when),
     ]
     return tag("div", *parts, style=_CARD)
+
+
+def headline(view: View) -> str:
+    """Return name and state of a run as HTML.
+
+    Parameters
+    ----------
+    view : View
+        The run.
+    """
+    return tag("div", _head(view), style=_CARD)
 
 
 def _head(view: View) -> Markup:
@@ -78,23 +90,38 @@ def _head(view: View) -> Markup:
     )
 
 
+def _foot(view: View, now: str) -> Markup:
+    # A dead kernel leaves its card behind as it was.
+    dead = " If this time stands still, the kernel is gone." if view.state == "running" else ""
+    return tag("div", f"nbresume, as of {stamp(now)}.{dead}", style=f"{_QUIET}; font-size: 11px; margin: 6px 0 0 0")
+
+
 def _offer(view: View) -> str:
     if not view.offer:
         return ""
-    supersede = tag("code", f"%nbresume supersede {view.name}", style=_INLINE)
-    aside = tag("div", "To start a new run and keep this one as superseded: ", supersede, style="margin: 6px 0 0 0")
+    cell = tag("code", f"%%resumable {view.name}", style=_INLINE)
+    if view.said == "supersede":
+        decided = join("Run ", cell, " again: it starts a new run, and this one is kept as superseded.")
+        return _boxed(
+            tag("div", decided), _aside("To continue this one after all: ", f"%nbresume continue {view.name}")
+        )
+    supersede = _aside("To start a new run and keep this one: ", f"%nbresume supersede {view.name}")
     if view.differences:
         changed = "What identifies this run has changed, so it can't be continued as it is. To continue it, put back "
-        return _boxed(tag("div", changed, "what differs and run this cell again."), aside)
+        return _boxed(tag("div", changed, "what differs and run its cell again."), supersede)
     button = (
         "background: #2f6fb0; color: #ffffff; border: none; border-radius: 4px; padding: 5px 14px; cursor: pointer; "
     )
-    cell = tag("code", f"%%resumable {view.name}", style=_INLINE)
     return _boxed(
         tag("button", "Continue", type="button", style=f"{button}font-weight: 600", onclick=rerun(view.name)),
-        tag("span", "or run this cell again (Shift+Enter): ", cell, style="margin: 0 0 0 10px"),
-        aside,
+        tag("span", "or run its cell again (Shift+Enter): ", cell, style="margin: 0 0 0 10px"),
+        tag("div", "Either way, run the cells above it first: this kernel is new.", style="margin: 6px 0 0 0"),
+        supersede,
     )
+
+
+def _aside(words: str, command: str) -> Markup:
+    return tag("div", words, tag("code", command, style=_INLINE), style=f"{_QUIET}; margin: 4px 0 0 0")
 
 
 def _boxed(*parts: str) -> Markup:
@@ -116,7 +143,7 @@ def _progress(view: View) -> str:
 
 def _facts(view: View, now: str) -> Markup:
     rows: list[tuple[str, str]] = []
-    if view.where and not _progress(view):
+    if view.where and not _progress(view) and view.state != "completed":
         rows.append((_quiet("stands at"), view.where))
     if view.snapshot_at:
         told = tag("span", age(view.snapshot_at, now), title=stamp(view.snapshot_at))
@@ -185,7 +212,7 @@ def _folded(title: str, content: str, *, is_open: bool = False) -> str:
 
 
 def _quiet(words: str) -> Markup:
-    return tag("span", words, style=_QUIET)
+    return tag("span", words, style=_UNBROKEN)
 
 
 def _rows(rows: Iterable[Iterable[str]], numbers: tuple[int, ...] = ()) -> Markup:

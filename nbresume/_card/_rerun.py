@@ -12,7 +12,7 @@ from string import Template
 
 _SCRIPT = Template(
     "const own=this.closest('.jp-Cell'),book=this.closest('.jp-Notebook');"
-    "if(!own||!book){this.textContent='run this cell again (Shift+Enter)';return}"
+    "if(!own||!book){this.textContent='run its cell again (Shift+Enter)';return}"
     # A fresh kernel shows the offer under whatever cell ran first: look for the cell that has the name.
     "const isRun=line=>{const words=line.textContent.trim().split(/\\s+/);"
     "return words[0]==='%%resumable'&&words.includes($name)};"

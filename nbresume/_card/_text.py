@@ -67,21 +67,26 @@ def _count(view: View) -> int:
 def _offer(view: View) -> list[str]:
     if not view.offer:
         return []
-    supersede = f"%nbresume supersede {view.name}"
+    supersede = f"  To start a new run and keep this one: %nbresume supersede {view.name}"
+    if view.said == "supersede":
+        return [
+            f"  Run %%resumable {view.name} again: it starts a new run, and this one is kept as superseded.",
+            f"  To continue this one after all: %nbresume continue {view.name}",
+        ]
     if view.differences:
         return [
             "  What identifies this run has changed, so it can't be continued as it is.",
-            "  To continue it, put back what differs and run this cell again.",
-            f"  To start a new run and keep this one: {supersede}",
+            "  To continue it, put back what differs and run its cell again.",
+            supersede,
         ]
     return [
-        "  Run this cell again (Shift+Enter) to continue it.",
-        f"  To start a new run and keep this one: {supersede}",
+        f"  Run %%resumable {view.name} again (Shift+Enter) to continue it, after the cells above it.",
+        supersede,
     ]
 
 
 def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
-    if view.where:
+    if view.where and view.state != "completed":
         yield "stands at", view.where
     done = fraction(view.loops)
     if done is not None and view.state in ("running", "interrupted"):

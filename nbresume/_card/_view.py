@@ -46,6 +46,8 @@ class View:
         Values to plot small, in order.
     offer : bool
         Whether a fresh kernel found it interrupted and offers to continue it.
+    said : str
+        What a person decided and no execution has followed yet: ``continue``, ``supersede`` or empty.
     seconds_left : float or None
         How long it will still take, where the pace is known.
     """
@@ -66,4 +68,5 @@ class View:
     log_tail: tuple[str, ...] = ()
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     offer: bool = False
+    said: str = ""
     seconds_left: float | None = None

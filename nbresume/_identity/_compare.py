@@ -54,25 +54,34 @@ class Identity:
         """Read what ``to_json`` gave."""
         return cls(**{name: {k: Part(*v) for k, v in data.get(name, {}).items()} for name in cls.__slots__})
 
-    def differences(self, now: Identity, *, left: dict[str, Part] | None = None) -> tuple[str, ...]:
+    def differences(self, now: Identity, *, left: Identity | None = None) -> tuple[str, ...]:
         """Tell what differs now, in readable lines; empty when it is the same run.
 
         Parameters
         ----------
         now : Identity
             What the cell is now.
-        left : dict of str to Part, optional
-            Inputs as an attempt in this same process left them; a value equal to these is no difference.
+        left : Identity, optional
+            What an attempt in this same process left behind; a part equal to it is no difference.
         """
-        config = {
-            name: (left or {}).get(name, part) if (left or {}).get(name) == now.config.get(name) else part
-            for name, part in self.config.items()
-        }
+        known = left or Identity()
         return (
-            *_code_differences(self.code, now.code),
-            *_config_differences(config, now.config),
-            *_config_differences(self.environment, now.environment),
+            *_code_differences(*_but_left(self.code, now.code, known.code)),
+            *_config_differences(*_but_left(self.config, now.config, known.config)),
+            *_config_differences(*_but_left(self.environment, now.environment, known.environment)),
         )
+
+
+_Parts = dict[str, Part]
+
+
+def _but_left(old: _Parts, now: _Parts, left: _Parts) -> tuple[_Parts, _Parts]:
+    """Leave out the parts that are as an attempt in this process left them."""
+    same = {name for name, part in now.items() if left.get(name) == part}
+    return (
+        {name: part for name, part in old.items() if name not in same},
+        {name: part for name, part in now.items() if name not in same},
+    )
 
 
 def _code_differences(old: dict[str, Part], new: dict[str, Part]) -> Iterator[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.display import display, update_display
 
 from .._card import View, mimebundle
-from .._session import Host, active_host, say, view, views
+from .._session import Host, active_host, say, view
 from .._store import RunFolder
 from ..errors import NotFoundError
 
@@ -18,35 +20,73 @@ if TYPE_CHECKING:
 
     from .._widget import Panel
 
+_OFFER = "_nbresume_offer"
 _PERIOD = 1.0
 """Seconds between two updates of a card: enough for a person, and few enough for the server's rate limit."""
+_SHARE = 0.02
+"""Part of the time that may go into keeping a card up to date; a long journal takes a while to read."""
 
 
 class Cards:
-    """Shows the card of a run while its cell executes, and keeps it up to date."""
+    """Shows the card of a run while its cell executes, and keeps it up to date.
+
+    A thread does the updating: a step of the user's loop may take an hour, and a kernel that says nothing for so long
+    is taken for an idle one.
+    """
 
     def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
         self._live = getattr(shell, "kernel", None) is not None
         self._shown = ""
-        self._last = 0.0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
 
-    def changed(self, run: RunFolder, *, final: bool = True) -> None:
+    def changed(self, run: RunFolder) -> None:
         """Show a run anew; a card must never end the user's cell."""
         if not self._live:
             return
-        now = time.monotonic()
-        if not final and now - self._last < _PERIOD:
-            return
-        self._last = now
+        self._stop()
         with contextlib.suppress(OSError):
-            bundle = mimebundle(view(run))
-            ident = f"nbresume-{run.id}"
-            attempts = f"{ident}-{len(run.lineage().attempts)}"
-            if self._shown == attempts:
-                update_display(bundle, raw=True, display_id=attempts)
+            now = view(run)
+            # The same cell may run often, and each execution starts with an empty output.
+            ident = f"nbresume-{run.id}-{_execution(self._shell)}"
+            if self._shown == ident:
+                update_display(mimebundle(now), raw=True, display_id=ident)
             else:
-                self._shown = attempts
-                display(bundle, raw=True, display_id=attempts)
+                self._shown = ident
+                display(mimebundle(now), raw=True, display_id=ident)
+            if now.state == "running":
+                self._follow(run, ident)
+            offer: Offer | None = getattr(self._shell, _OFFER, None)
+            if offer is not None:
+                offer.answered(now)
+
+    def _follow(self, run: RunFolder, ident: str) -> None:
+        self._ended = ended = threading.Event()
+
+        def follow() -> None:
+            cost = 0.0
+            while not ended.wait(max(_PERIOD, cost / _SHARE)):
+                began = time.thread_time()
+                with contextlib.suppress(OSError):
+                    update_display(mimebundle(view(run)), raw=True, display_id=ident)
+                cost = time.thread_time() - began
+
+        self._thread = threading.Thread(target=follow, name="nbresume-card", daemon=True)
+        self._thread.start()
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def _execution(shell: InteractiveShell) -> str:
+    """Tell one execution of a cell from another."""
+    with contextlib.suppress(Exception):  # kernels differ in what they know of their parent
+        return str(shell.kernel.get_parent("shell")["header"]["msg_id"])
+    return ""
 
 
 def offer_when_seen(shell: InteractiveShell, host: Host) -> None:
@@ -58,11 +98,11 @@ def offer_when_seen(shell: InteractiveShell, host: Host) -> None:
 
         def once(_info: Any) -> None:
             shell.events.unregister("pre_run_cell", once)
-            show_offer(host)
+            show_offer(shell, host)
 
         shell.events.register("pre_run_cell", once)
     else:
-        show_offer(host)
+        show_offer(shell, host)
 
 
 def _in_cell(shell: InteractiveShell) -> bool:
@@ -74,29 +114,67 @@ def _in_cell(shell: InteractiveShell) -> bool:
     return True
 
 
-def show_offer(host: Host) -> None:
-    """Show the card of every interrupted run, and the panel where someone is there to click."""
-    waiting = [view(run, offer=True) for run in host.store if run.lineage().state == "interrupted"]
-    for one in waiting:
-        display(mimebundle(one), raw=True)
-    if waiting and host.attended() and _has_front_end():
-        display(make_panel(host).widget)
+def show_offer(shell: InteractiveShell, host: Host) -> None:
+    """Show the card of every interrupted run, and what to click where someone is there to click."""
+    offer = Offer(host)
+    if offer.waiting:
+        setattr(shell, _OFFER, offer)
+        offer.show(clickable=host.attended() and getattr(shell, "kernel", None) is not None)
 
 
-def _has_front_end() -> bool:
-    from IPython import get_ipython
+class Offer:
+    """The interrupted runs that a new kernel found, until each is answered.
 
-    return getattr(get_ipython(), "kernel", None) is not None
+    A button that stays after its question is answered would one day be clicked: the cards follow what is decided.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.waiting = {run.id: run for run in host.store if run.lineage().state == "interrupted"}
+        self._panel: Panel | None = None
+
+    def show(self, *, clickable: bool) -> None:
+        """Display the cards and the buttons."""
+        for one in self._views():
+            display(mimebundle(one), raw=True, display_id=_offered(one))
+        if clickable:
+            from .._widget import Panel
+
+            self._panel = Panel(self._views, self._say, is_brief=True)
+            display(self._panel.widget)
+
+    def answered(self, now: View) -> None:
+        """Put a line in the place of an offer whose cell runs; its card stands below that cell."""
+        # A run that supersedes one of them answers for it.
+        for one in [view(run) for run in self.waiting.values() if run.name == now.name]:
+            update_display(mimebundle(one, is_brief=True), raw=True, display_id=_offered(one))
+        if self._panel is not None:
+            self._panel.refresh()
+
+    def _views(self) -> list[View]:
+        found = [_view(run, offer=True) for run in self.waiting.values()]
+        return [one for one in found if one.state == "interrupted"]
+
+    def _say(self, run: str, word: str) -> str:
+        told = say(self._host.store, run, word)
+        one = _view(self.waiting[run], offer=True)
+        update_display(mimebundle(one), raw=True, display_id=_offered(one))
+        return told
+
+
+def _offered(one: View) -> str:
+    return f"nbresume-offer-{one.id}"
+
+
+def _view(run: RunFolder, *, offer: bool = False) -> View:
+    return replace(view(run, offer=offer), said=run.said())
 
 
 def make_panel(host: Host) -> Panel:
     """Make a panel over a host's store."""
     from .._widget import Panel
 
-    def list_views() -> list[View]:
-        return views(host.store)
-
-    return Panel(list_views, lambda run, word: say(host.store, run, word))
+    return Panel(lambda: [_view(run) for run in host.store], lambda run, word: say(host.store, run, word))
 
 
 def panel() -> Any:

@@ -84,7 +84,7 @@ class Files:
         self._before = _writable_descriptors()
         builtins.open = io.open = self._open  # type: ignore[assignment]
         found = self._namespace.get("open")
-        if getattr(found, "__module__", "").startswith("IPython"):
+        if getattr(found, "__wrapped__", None) is self._real:
             self._notebook_open = found
             self._namespace["open"] = self._open
 

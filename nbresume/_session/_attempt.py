@@ -138,12 +138,6 @@ class Attempt:
         for key, frame in active.items():
             if key in guards:
                 guards[key].check(frame.label)
-            changed = sorted(self._changed_inputs(frame))
-            if changed:
-                raise RefusedError(
-                    f"the items of 'for {frame.label}' come from {changed[0]!r}, which changes while the loop runs",
-                    f"Loop over a copy (for {frame.label} in list(…))",
-                )
         for iteration in advanced.values():
             moved = iteration.replay is not None and iteration.replay.delivered > 0
             if moved and id(iteration) not in active and self.scope.needs_iterator(iteration, stack):
@@ -151,12 +145,6 @@ class Attempt:
                     "an iterator that can't be saved is needed again after a loop has taken items from it",
                     "Make a list of it first, or make it anew before each loop",
                 )
-
-    def _changed_inputs(self, frame: Frame) -> set[str]:
-        if frame.iteration is None or frame.iteration.mode != "replay" or frame.unit:
-            return set()
-        reads = self.plan.unit.loops[frame.id].reads
-        return {name for name in reads if self.scope.joined.get(name) == "the loop changes it"}
 
     def _commit(
         self,
@@ -212,10 +200,9 @@ class Attempt:
             why = {name: self.scope.joined.get(name, "") for name in added}
             self.tell(f"{self.run.name}: also saving " + ", ".join(f"{n} ({why[n]})" if why[n] else n for n in added))
 
-    def captured(self, name: str) -> Any:
-        """Return the value of a name that the run saves, else None."""
-        saved = name in self.scope.bindable or name in self.plan.options.declared or name in self.scope.joined
-        return self.places[name] if saved and name in self.places else None
+    def readable(self, name: str) -> Any:
+        """Return the value of a name that the run saves or checks, else None."""
+        return self.places[name] if self.scope.follows(name) and name in self.places else None
 
     def is_saveable(self, value: Any) -> bool:
         """Whether a value can be saved."""

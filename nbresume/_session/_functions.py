@@ -32,15 +32,36 @@ class Rewritten:
 def finder(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[ast.expr], bool]:
     """Return what tells whether a called expression names a notebook function that holds a loop."""
     own = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    methods = _methods(tree, namespace)
 
     def holds_loop(function: ast.expr) -> bool:
         if isinstance(function, ast.Name) and function.id in own:
             return _followable(own[function.id])
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            known = namespace.get(function.value.id)
+            if known is None or type(known).__module__ == "__main__":
+                # The object may be made by the cell itself: which method it is shows when it is called.
+                return function.attr in methods
         value = _resolve(function, namespace)
         node = _definition(value) if value is not None else None
         return node is not None and _followable(node)
 
     return holds_loop
+
+
+def _methods(tree: ast.Module, namespace: dict[str, Any]) -> set[str]:
+    """Return the names of methods, of the cell's and the notebook's classes, that hold a loop."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = {
+        node.name for one in classes for node in one.body if isinstance(node, ast.FunctionDef) and _followable(node)
+    }
+    for kind in list(namespace.values()):
+        if isinstance(kind, type) and kind.__module__ == "__main__":
+            for name, member in vars(kind).items():
+                node = _definition(member) if isinstance(member, types.FunctionType) else None
+                if node is not None and _followable(node):
+                    found.add(name)
+    return found
 
 
 def _resolve(function: ast.expr, namespace: dict[str, Any]) -> types.FunctionType | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _fs
 from .._capture import Definitions, put_rng, rng_names, rng_state
-from .._identity import Identity, Part
+from .._identity import Identity
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
@@ -24,7 +24,7 @@ from ._frames import Way, describe
 from ._functions import Functions, finder
 from ._places import Places
 from ._plan_text import plan_text
-from ._reach import Reached, identify, reach
+from ._reach import identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
 
@@ -33,7 +33,7 @@ from ._scope import Scope
 class _Left:
     """How an attempt in this very process left things."""
 
-    config: dict[str, Part]
+    identity: Identity
     was_live: bool
 
 
@@ -70,7 +70,6 @@ class Host:
         self._left: dict[str, _Left] = {}
         self._interrupts: Interrupts | None = None
         self._identity: Identity | None = None
-        self._reached: Reached | None = None
 
     # ------------------------------------------------------------------ before the cell
 
@@ -112,7 +111,7 @@ class Host:
             return
         scope.preflight()
         decision, run = self._decide(plan.options, identity, store)
-        self._identity, self._reached = identity, found
+        self._identity = identity
         self._open(decision, run, plan, scope, store)
 
     def _root(self, options: CellOptions) -> Path:
@@ -132,7 +131,7 @@ class Host:
             )
         left = self._left.get(run.id)
         differences = Identity.from_json(run.record["identity"]).differences(
-            identity, left=left.config if left else None
+            identity, left=left.identity if left else None
         )
         said = run.said()
         word: Word = "supersede" if said == "supersede" else options.on_restart
@@ -318,10 +317,8 @@ class Host:
             self.tell(f"{attempt.run.name}: its end could not be saved: {trouble}")
 
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
-        if self._reached is None:
-            return
-        now = identify(attempt.plan, self._reached, self.places)
-        self._left[attempt.run.id] = _Left(now.config, runtime.live or runtime.pending is not None or runtime.restoring)
+        now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
+        self._left[attempt.run.id] = _Left(now, runtime.live or runtime.pending is not None or runtime.restoring)
 
 
 class _Nothing:

@@ -212,7 +212,13 @@ class Iteration:
     def cursor(self) -> Json:
         """Describe the position in JSON values."""
         if self.mode == "file":
-            return {"mode": self.mode, "at": self._stateful.tell()}
+            try:
+                return {"mode": self.mode, "at": self._stateful.tell()}
+            except OSError as error:
+                raise RefusedError(
+                    f"the body takes lines from the file by itself, and the file can't tell where it stands ({error})",
+                    "Take them with f.readline() instead of next(f)",
+                ) from error
         return {"mode": self.mode, **(self.replay.cursor() if self.replay is not None else {})}
 
 

@@ -147,6 +147,8 @@ class Runtime:
 
     def inside(self, number: int) -> None:
         """Note that a ``with`` or ``try`` has been entered."""
+        if not self.live and self._handed_over:
+            self.attempt.disturbed = True
         self._push(number, "inside")
 
     # ------------------------------------------------------------------ for
@@ -237,7 +239,7 @@ class Runtime:
         if call is not None and call.pyframe is not None:
             scope = locals_of(call.pyframe)
             return {name: scope[name] for name in names if name in scope}
-        return {name: value for name in names if (value := self.attempt.captured(name)) is not None}
+        return {name: value for name in names if (value := self.attempt.readable(name)) is not None}
 
     def _bind_names(self, names: dict[str, Any]) -> None:
         """Let an expression on the way read what it read at its entry; with nothing, what was saved."""

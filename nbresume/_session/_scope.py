@@ -42,6 +42,7 @@ from ._reach import IMMUTABLE, Reached
 
 _NOT_INPUTS = (types.ModuleType, type)
 _SMALL = 1 << 20
+_WIDE = 1000
 _CONTAINERS = (list, dict, set, bytearray)
 _MOVING = frozenset(
     {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
@@ -233,9 +234,7 @@ class Scope:
                 if not self._drop_unsaveable(values, needed, remade):
                     self._blame_frames(parts, stack, error)
                 continue
-            joining = captured.joining | {
-                place for place, known in self._inputs.items() if _share(known.met, captured.met)
-            }
+            joining = captured.joining | self._sharing(captured, values)
             if not joining:
                 break
             for place in joining:
@@ -250,6 +249,20 @@ class Scope:
         self._try_to_load(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
         return Selection(tuple(sorted(values)), unsaved, digests, captured)
+
+    def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
+        """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
+        found = {place for place, known in self._inputs.items() if _share(known.met, captured.met)}
+        for name, value in self.places.namespace.items():
+            if name in values or name in self._inputs or name in self.opaque or _is_hidden(name):
+                continue
+            parts = value if type(value) in (list, tuple) and len(value) < _WIDE else ()
+            if any(_shares(part, captured.met) for part in (value, *parts)):
+                if unsaveable(value, definitions=self.definitions) is None:
+                    found.add(name)
+                else:
+                    self.opaque[name] = ""
+        return found
 
     def _try_to_load(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
         """Load the graph once from memory while the run is young: what can be saved can not always be loaded.
@@ -340,6 +353,12 @@ class Scope:
         unit = self.plan.unit
         is_file = hasattr(value, "seek")
         return hasattr(value, "__next__") and not is_file and name in unit.read_elsewhere | unit.read_inside
+
+    def follows(self, name: str) -> bool:
+        """Whether a name is saved, or checked at each boundary."""
+        return (
+            name in self.bindable or name in self.plan.options.declared or name in self.joined or name in self._inputs
+        )
 
     def adopt(self, saved: Iterable[str]) -> None:
         """Take over what an earlier attempt saved: an input that it had joined stays joined."""
@@ -438,9 +457,15 @@ def _outlook(
 def _share(one: dict[int, Any], other: dict[int, Any]) -> bool:
     """Whether two graphs have a mutable object in common."""
     small, large = sorted((one, other), key=len)
-    return any(
-        key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items()
-    )
+    return any(_shares(value, large) for value in small.values())
+
+
+def _shares(value: Any, met: Mapping[int, Any]) -> bool:
+    return id(value) in met and not isinstance(value, _STATELESS) and not _is_dtype(value)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith("_") or name in ("In", "Out", "exit", "quit", "open", "get_ipython")
 
 
 def _is_dtype(value: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -189,6 +190,10 @@ class Lab:
     def panel(self, index: int) -> Locator:
         """Return the panel below a cell."""
         return self.output(index).locator(".jupyter-widgets.widget-vbox").first
+
+    def button(self, index: int, words: str) -> Locator:
+        """Return the button with these words below a cell; its icon is a letter to a browser, so roles don't help."""
+        return self.output(index).locator("button:visible", has_text=re.compile(rf"^\s*{re.escape(words)}\s*$"))
 
     # ------------------------------------------------------------------ do
 
