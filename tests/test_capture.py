@@ -32,11 +32,29 @@ SCALARS = [
     *(None, True, False, 0, -1, 2**63, -(2**64), 10**300, 0.0, -0.0, 1e-320, float("inf"), -float("inf"), 1 - 2j),
     *("", "a\0b", "größer µ 🎲", "\ud800", "x" * (1 << 20), b"", b"\0\1\0", b"\xff" * 70_000, bytearray(b"a\0")),
     *((), (1,), [], {}, set(), frozenset({1}), range(3, 30, 4), slice(1, None, 2), Ellipsis, NotImplemented),
-    *(decimal.Decimal("1.10"), fractions.Fraction(1, 3), datetime.date(2026, 1, 2), Path("a/b"), collections.Counter("aab")),
+    *(
+        decimal.Decimal("1.10"),
+        fractions.Fraction(1, 3),
+        datetime.date(2026, 1, 2),
+        Path("a/b"),
+        collections.Counter("aab"),
+    ),
     *(datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc), datetime.timedelta(1, 2, 3)),
-    *(np.bool_(True), np.int8(-3), np.float32(1.5), np.float64("-inf"), np.complex64(1j), np.str_("ü"), np.bytes_(b"a")),
+    *(
+        np.bool_(True),
+        np.int8(-3),
+        np.float32(1.5),
+        np.float64("-inf"),
+        np.complex64(1j),
+        np.str_("ü"),
+        np.bytes_(b"a"),
+    ),
     *(np.datetime64("2026-01-02"), np.datetime64("NaT"), np.timedelta64(3, "ms")),
-    *(collections.deque([1, 2], maxlen=3), collections.OrderedDict([("b", 1), ("a", 2)]), collections.defaultdict(list, a=[1])),
+    *(
+        collections.deque([1, 2], maxlen=3),
+        collections.OrderedDict([("b", 1), ("a", 2)]),
+        collections.defaultdict(list, a=[1]),
+    ),
     {"a/b": 1, "": 2, "a\0": 3, 4: 5, (1, "x"): 6, None: 7, 1.5: 8, True: 9, frozenset({1}): 10},
 ]
 
@@ -237,7 +255,9 @@ def test_spawned_children_go_on_with_their_numbers():
     assert round_trip(seeds).spawn(1)[0].spawn_key == (4,)
 
 
-@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM])
+@pytest.mark.parametrize(
+    "bits", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM]
+)
 def test_every_bit_generator_goes_on(bits):
     rng = np.random.Generator(bits(3))
     rng.integers(0, 10, dtype="u4")  # half of a 64-bit draw stays behind
@@ -377,21 +397,27 @@ up()
 
 
 def test_a_recorder_over_a_list_keeps_recording_into_that_list():
-    ns = notebook("losses = []\nrecord = lambda x: losses.append(x)\ndef make(out): return lambda x: out.append(x)\nr = make(losses)")
+    ns = notebook(
+        "losses = []\nrecord = lambda x: losses.append(x)\ndef make(out): return lambda x: out.append(x)\nr = make(losses)"
+    )
     found = round_trip({"losses": ns["losses"], "r": ns["r"]}, ns)
     found["r"](3)
     assert found["losses"] == [3]
 
 
 def test_a_lambda_keeps_its_defaults_its_attributes_and_itself():
-    ns = notebook("f = lambda x, k=[1], *, w=2: (x, k, w)\nf.tag = 'a'\ndef rec():\n    g = lambda n: n and g(n - 1)\n    return g\ng = rec()")
+    ns = notebook(
+        "f = lambda x, k=[1], *, w=2: (x, k, w)\nf.tag = 'a'\ndef rec():\n    g = lambda n: n and g(n - 1)\n    return g\ng = rec()"
+    )
     f, g = round_trip([ns["f"], ns["g"]], ns)
     assert (f(1), f.tag) == ((1, [1], 2), "a")
     assert g(3) == 0
 
 
 def test_a_class_of_the_notebook_is_its_own_at_any_depth():
-    ns = notebook("class A:\n    class B:\n        pass\n    def go(self): return type(self).__name__\na = [{'x': (A(), A.B())}]")
+    ns = notebook(
+        "class A:\n    class B:\n        pass\n    def go(self): return type(self).__name__\na = [{'x': (A(), A.B())}]"
+    )
     found = round_trip(ns["a"], ns)[0]["x"]
     assert type(found[0]) is ns["A"]
     assert type(found[1]) is ns["A"].B
@@ -604,7 +630,16 @@ class Color(enum.Enum):
 
 @pytest.mark.parametrize(
     "value",
-    [[1, 2], {"a": [1]}, np.arange(5), torch.ones(3), random.Random(1), np.random.default_rng(1), [Color.RED], pd.DataFrame({"a": [1]})],
+    [
+        [1, 2],
+        {"a": [1]},
+        np.arange(5),
+        torch.ones(3),
+        random.Random(1),
+        np.random.default_rng(1),
+        [Color.RED],
+        pd.DataFrame({"a": [1]}),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_the_digest_of_what_nobody_changed_stays(value):

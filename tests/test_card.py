@@ -221,6 +221,26 @@ def test_a_changed_run_offers_no_click_that_would_only_be_refused(view):
     assert "%nbresume supersede train" in card
 
 
+def test_a_run_that_will_be_superseded_has_no_button_that_says_continue(view):
+    """The button runs the cell, and running the cell would supersede."""
+    decided = replace(view, said="supersede")
+    for shown in (html(decided, now=NOW), text(decided, NOW)):
+        assert "it starts a new run, and this one is kept as superseded" in shown
+        assert "%nbresume continue train" in shown
+    assert not Elements(html(decided, now=NOW)).named("button")
+
+
+def test_a_card_of_a_dead_kernel_can_be_told_from_a_living_one(view):
+    assert "If this time stands still, the kernel is gone" in html(replace(view, state="running"), now=NOW)
+    assert "stands still" not in html(view, now=NOW)
+
+
+def test_a_brief_card_has_name_and_state_alone(view):
+    brief = mimebundle(view, now=NOW, is_brief=True)
+    assert Elements(brief["text/html"]).words == ["train", "✕ interrupted (vanished)", "train-a1b2c3"]
+    assert brief["text/plain"] == "train  interrupted (vanished)  [train-a1b2c3]"
+
+
 def test_only_an_offer_has_a_button(view):
     assert not Elements(html(replace(view, offer=False), now=NOW)).named("button")
 

@@ -18,9 +18,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FACTS = st.dictionaries(st.text().filter(lambda key: key not in ("event", "attempt", "at")), JSON, max_size=4)
-EVENTS = st.builds(
-    Event, st.sampled_from(KINDS), st.integers(1, 9999), st.just("2026-01-02T03:04:05.678+00:00"), FACTS
-)
+EVENTS = st.builds(Event, st.sampled_from(KINDS), st.integers(1, 9999), st.just("2026-01-02T03:04:05.678+00:00"), FACTS)
 
 
 def lines(journal: bytes) -> list[bytes]:

@@ -340,7 +340,9 @@ def test_a_released_lock_is_free(tmp_path):
 def test_a_forked_child_does_not_keep_the_lock_alive(tmp_path):
     """A worker that the user's body forked may outlive the kernel; the run may be taken over all the same."""
     path = tmp_path / "lock"
-    more = "child = os.fork()\n    if child == 0: os.close(1); time.sleep(60); os._exit(0)\n    print(child, flush=True)"
+    more = (
+        "child = os.fork()\n    if child == 0: os.close(1); time.sleep(60); os._exit(0)\n    print(child, flush=True)"
+    )
     with holder(path, more) as first:
         first.stdout.readline()
         child = int(first.stdout.readline())

@@ -250,7 +250,10 @@ CHANGES = [
     ("x = torch.ones(3)", "x = torch.ones(3, dtype=torch.float64)"),
     ("x = torch.ones(3)", "x = torch.ones(3, requires_grad=True)"),
     ("x = torch.ones(3).to(torch.bfloat16)", "x = torch.zeros(3).to(torch.bfloat16)"),
-    ("x = torch.nn.Linear(2, 2, bias=False); torch.nn.init.ones_(x.weight)", "x = torch.nn.Linear(2, 2, bias=False); torch.nn.init.zeros_(x.weight)"),
+    (
+        "x = torch.nn.Linear(2, 2, bias=False); torch.nn.init.ones_(x.weight)",
+        "x = torch.nn.Linear(2, 2, bias=False); torch.nn.init.zeros_(x.weight)",
+    ),
     ("x = torch.nn.ReLU()", "x = torch.nn.GELU()"),
     ("x = C()", "x = C(0.2)"),
     ("x = C(deep={'a': C()})", "x = C(deep={'a': C(0.2)})"),
@@ -270,7 +273,10 @@ CHANGES = [
     ("class S:\n __slots__='a'\nx = S(); x.a = 1", "class S:\n __slots__='a'\nx = S(); x.a = 2"),
     ("class E(enum.Enum):\n A=1; B=2\nx = E.A", "class E(enum.Enum):\n A=1; B=2\nx = E.B"),
     ("import functools\nx = functools.partial(max, 1)", "import functools\nx = functools.partial(max, 2)"),
-    ("class M:\n def __init__(s, n): s.n = n\n def go(s): pass\nx = M(1).go", "class M:\n def __init__(s, n): s.n = n\n def go(s): pass\nx = M(2).go"),
+    (
+        "class M:\n def __init__(s, n): s.n = n\n def go(s): pass\nx = M(1).go",
+        "class M:\n def __init__(s, n): s.n = n\n def go(s): pass\nx = M(2).go",
+    ),
     ("from pathlib import Path; x = Path('a')", "from pathlib import Path; x = Path('b')"),
     ("import re; x = re.compile('a')", "import re; x = re.compile('b')"),
     ("x = memoryview(b'a').tobytes()", "x = memoryview(b'b').tobytes()"),
@@ -311,19 +317,27 @@ def test_the_history_of_a_value_does_not_count():
         assert fingerprint(one).digest == fingerprint(other).digest
 
 
-EVERYTHING = BASE + "values = {}\n" + "\n".join(
-    f"try:\n    exec({code!r})\n    values[{place}] = fingerprint(x).digest\nexcept ImportError: pass"
-    for place, code in enumerate(dict.fromkeys(code for pair in CHANGES for code in pair))
+EVERYTHING = (
+    BASE
+    + "values = {}\n"
+    + "\n".join(
+        f"try:\n    exec({code!r})\n    values[{place}] = fingerprint(x).digest\nexcept ImportError: pass"
+        for place, code in enumerate(dict.fromkeys(code for pair in CHANGES for code in pair))
+    )
 )
 
 
 def test_a_fingerprint_is_equal_in_every_process():
     """Real processes under other hash seeds: nothing is compared by an address or by the order of a set."""
-    code = "import json\nfrom nbresume._identity import fingerprint\n" + EVERYTHING + (
-        "\nvalues['set'] = fingerprint({str(n) for n in range(99)}).digest"
-        "\nvalues['f'] = fingerprint(lambda x: x in {'a', 'b', 'c', 'd'}).digest"
-        "\nvalues['object'] = fingerprint(object()).digest"
-        "\nprint(json.dumps(values))"
+    code = (
+        "import json\nfrom nbresume._identity import fingerprint\n"
+        + EVERYTHING
+        + (
+            "\nvalues['set'] = fingerprint({str(n) for n in range(99)}).digest"
+            "\nvalues['f'] = fingerprint(lambda x: x in {'a', 'b', 'c', 'd'}).digest"
+            "\nvalues['object'] = fingerprint(object()).digest"
+            "\nprint(json.dumps(values))"
+        )
     )
     found = [json.loads(script(code, seed=seed)) for seed in ("0", "1", "12345")]
     assert len(found[0]) > 100
@@ -371,7 +385,9 @@ def test_fingerprinting_changes_nothing_and_calls_nothing_of_the_users():
     assert rng.bit_generator.state == before
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, [object()] * 3, {"a": object()}, type("T", (), {})(), sys.modules["os"]])
+@pytest.mark.parametrize(
+    "value", [object(), lambda: 1, [object()] * 3, {"a": object()}, type("T", (), {})(), sys.modules["os"]]
+)
 def test_no_text_shows_an_address(value):
     assert "0x" not in fingerprint(value).text
     assert len(fingerprint(value).text) <= 80
@@ -435,11 +451,21 @@ def test_equal_identities_have_no_difference():
     ("part", "old", "new", "line"),
     [
         ("config", {"lr": Part("1", "0.1")}, {"lr": Part("2", "0.01")}, "lr: 0.1 -> 0.01"),
-        ("config", {"w": Part("1", "array (3,)")}, {"w": Part("2", "array (3,)")}, "w: array (3,) -> array (3,) (other content)"),
+        (
+            "config",
+            {"w": Part("1", "array (3,)")},
+            {"w": Part("2", "array (3,)")},
+            "w: array (3,) -> array (3,) (other content)",
+        ),
         ("config", {}, {"k": Part("1", "1")}, "k: is read now and was not"),
         ("config", {"k": Part("1", "1")}, {}, "k: 1 -> it is not there (run the cells above first?)"),
         ("environment", {"python": Part("3.11", "3.11")}, {"python": Part("3.12", "3.12")}, "python: 3.11 -> 3.12"),
-        ("code", {"f()": Part("1", "a = 1\nb = 2")}, {"f()": Part("2", "a = 1\nb = 3")}, "f(): line 2 changed: 'b = 2' -> 'b = 3'"),
+        (
+            "code",
+            {"f()": Part("1", "a = 1\nb = 2")},
+            {"f()": Part("2", "a = 1\nb = 3")},
+            "f(): line 2 changed: 'b = 2' -> 'b = 3'",
+        ),
         ("code", {"f()": Part("1", "a")}, {"f()": Part("2", "a\nb")}, "f(): line 2 added: 'b'"),
         ("code", {"f()": Part("1", "a\nb")}, {"f()": Part("2", "a")}, "f(): line 2 removed: 'b'"),
         ("code", {"module m": Part("1")}, {"module m": Part("2")}, "module m: its code changed"),
@@ -455,10 +481,10 @@ def test_a_difference_is_one_readable_line(part, old, new, line):
 def test_an_input_that_the_run_itself_left_so_is_no_difference():
     """The same kernel runs the cell again: the loop has changed what it reads."""
     launch, left, by_hand = Part("1", "[]"), Part("2", "list of 7"), Part("3", "list of 9")
-    old = Identity(config={"history": launch})
-    assert old.differences(Identity(config={"history": left}), left={"history": left}) == ()
-    assert old.differences(Identity(config={"history": launch}), left={"history": left}) == ()
-    assert old.differences(Identity(config={"history": by_hand}), left={"history": left})
+    old, seen = Identity(config={"history": launch}), Identity(config={"history": left})
+    assert old.differences(seen, left=seen) == ()
+    assert old.differences(old, left=seen) == ()
+    assert old.differences(Identity(config={"history": by_hand}), left=seen)
 
 
 def test_where_the_tests_stand_is_no_part_of_any_fingerprint(tmp_path):

@@ -14,9 +14,7 @@ CAUSES = ["stop", "exception", "signal", "preempted"]
 
 def journal(*steps: tuple) -> list[Event]:
     """Make events of ``(kind, attempt, facts)``, a second apart."""
-    return [
-        Event(step[0], step[1], f"2026-01-01T00:00:{place:02d}", *step[2:]) for place, step in enumerate(steps)
-    ]
+    return [Event(step[0], step[1], f"2026-01-01T00:00:{place:02d}", *step[2:]) for place, step in enumerate(steps)]
 
 
 LAUNCH = ("launched", 1)
@@ -131,7 +129,9 @@ def histories(draw):
         kind = draw(st.sampled_from(["snapshot", "interrupted", "resumed", "rejected", "cut", "warned"]))
         if kind == "resumed":
             number += 1
-        facts = {"where": "epoch 1 of 3"} if kind in ("snapshot", "resumed") else {"cause": draw(st.sampled_from(CAUSES))}
+        facts = (
+            {"where": "epoch 1 of 3"} if kind in ("snapshot", "resumed") else {"cause": draw(st.sampled_from(CAUSES))}
+        )
         steps.append((kind, number, facts))
     end = draw(st.sampled_from([None, "closed", "superseded"]))
     if end:

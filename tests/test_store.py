@@ -188,7 +188,9 @@ def test_a_folder_under_a_snapshots_name_is_not_believed(path):
     assert rejected(path)
 
 
-@pytest.mark.parametrize("seal", [b"", b"null", b"[]", b'{"format": 1}', b'{"format": "x", "digests": {}, "root": ""}', b"\xff"])
+@pytest.mark.parametrize(
+    "seal", [b"", b"null", b"[]", b'{"format": 1}', b'{"format": "x", "digests": {}, "root": ""}', b"\xff"]
+)
 def test_a_damaged_completion_marker_is_not_believed(path, seal):
     with h5py.File(path, "r+") as file:
         del file["nbresume/seal"]
@@ -381,7 +383,8 @@ def test_looking_at_a_store_that_is_not_there_makes_none(store):
 
 
 @pytest.mark.parametrize(
-    "record", [b"", b"{", b"null", b"[]", b'"x"', b"{}", b"\xff\xfe", b'{"format": "x", "id": "", "name": "", "number": 1}']
+    "record",
+    [b"", b"{", b"null", b"[]", b'"x"', b"{}", b"\xff\xfe", b'{"format": "x", "id": "", "name": "", "number": 1}'],
 )
 def test_an_unreadable_record_is_told_and_never_a_first_run(store, record):
     run = store.create("train", {})
@@ -430,7 +433,10 @@ def test_a_run_is_held_by_one_process_and_taken_over_when_it_is_dead(run):
         sys.stdin.read()
         """
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), run.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(code), run.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         other.stdout.readline()
         assert run.is_alive()

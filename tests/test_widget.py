@@ -269,3 +269,23 @@ def test_clicks_are_sent_where_the_front_end_chose():
 def test_importing_nbresume_does_not_import_ipywidgets():
     code = "import sys, nbresume, nbresume._card; sys.exit('ipywidgets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def seen(panel, description):
+    return button(panel, description).layout.display != "none" and is_seen(panel, description)
+
+
+def test_below_an_offer_there_is_only_what_its_card_cannot_do():
+    """Two cards of one run, and two buttons that say Continue and do different things, would be a riddle."""
+    shelf = Shelf(view("train-1"))
+    panel = Panel(shelf.list_views, shelf.say, is_brief=True)
+    assert card(panel) == ""
+    assert seen(panel, "Supersede")
+    assert not seen(panel, "Continue after all")
+    shelf.views = [replace(view("train-1"), said="supersede")]
+    panel.refresh()
+    assert seen(panel, "Continue after all")
+    assert not seen(panel, "Supersede")
+    shelf.views = []
+    panel.refresh()
+    assert panel.widget.layout.display == "none"

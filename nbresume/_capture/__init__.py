@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._ambient import ambient_state, put_ambient
-from ._explain import culprit, unsaveable
+from ._explain import culprit, reachable, unsaveable
 from ._functions import carries_state
 from ._graph import Captured, Definitions, capture, content_digest, restore
 from ._rng import draws_differ, put_rng, rng_names, rng_state
@@ -19,6 +19,7 @@ __all__ = [
     "draws_differ",
     "put_ambient",
     "put_rng",
+    "reachable",
     "restore",
     "rng_names",
     "rng_state",

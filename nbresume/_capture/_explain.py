@@ -48,6 +48,34 @@ def culprit(path: str, value: Any, error: BaseException, *, definitions: Definit
     return UnsaveableError(path, name, why, way)
 
 
+def reachable(value: Any, limit: int = 10_000) -> dict[int, Any]:
+    """Return the mutable objects that a value holds, by ``id``; what belongs to the process is no part of it."""
+    found: dict[int, Any] = {}
+    waiting = [(value, 0)]
+    while waiting and len(found) < limit:
+        one, depth = waiting.pop()
+        if id(one) in found or isinstance(one, _IMMUTABLE) or _of_process(one):
+            continue
+        found[id(one)] = one
+        if depth < _DEEP:
+            waiting += [(part, depth + 1) for _, part in _parts(one)]
+    return found
+
+
+_DEEP = 5
+_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "threading", "_thread", "logging", "_io", "io", "weakref"})
+
+
+def _of_process(one: Any) -> bool:
+    if isinstance(one, dict) and "__builtins__" in one:
+        return True
+    owner = getattr(one, "__self__", one)
+    return type(owner).__module__.partition(".")[0] in _PROCESS
+
+
+_IMMUTABLE = (type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType)
+
+
 def unsaveable(value: Any, *, definitions: Definitions) -> Exception | None:
     """Return why a value can't be saved, or None."""
     try:

@@ -48,6 +48,8 @@ class Definitions:
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
+        self.bindable: frozenset[str] = frozenset()
+        """Names that the running cell can bind by itself: what it defines anew in a loop is restored as it was."""
         self._known: dict[int, tuple[Any, Definition]] = {}
         self._remade: dict[Definition, Any] = {}
 
@@ -74,8 +76,10 @@ class Definitions:
             When the notebook's own is another than the one that was saved.
         """
         own = self._lookup(definition.qualname)
-        if own is not None:
-            if fingerprint(own, code_only=True).digest != definition.digest:
+        if own is not None and not (
+            definition.copy and definition.qualname in self.bindable and self._differs(definition, own)
+        ):
+            if self._differs(definition, own):
                 name = definition.qualname
                 raise ReplayError(f"{name} differs from the one that was saved. Put it back, or supersede the run")
             return own
@@ -87,6 +91,10 @@ class Definitions:
 
             self._remade[definition] = dill.loads(definition.copy)
         return self._remade[definition]
+
+    @staticmethod
+    def _differs(definition: Definition, own: Any) -> bool:
+        return fingerprint(own, code_only=True).digest != definition.digest
 
     def _lookup(self, qualname: str) -> Any:
         found: Any = None

@@ -10,6 +10,7 @@ in the order of the launch whatever the notebook built this time.
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import random
 import sys
@@ -131,8 +132,12 @@ class _Walker:
             return _hash("dict", *sorted(self.digest(k) + self.digest(v) for k, v in value.items()))
         if kind in (set, frozenset):
             return _hash(kind.__name__, *sorted(self.digest(item) for item in value))
-        if isinstance(value, (np.ndarray, np.generic)):
+        if type(value) is np.ndarray or isinstance(value, np.generic):
             return self._array(value)
+        if isinstance(value, np.ma.MaskedArray):
+            return self._node(_name(value), np.ma.getdata(value), np.ma.getmaskarray(value), value.fill_value)
+        if isinstance(value, np.ndarray):
+            return self._node(_name(value), np.asarray(value))
         if isinstance(value, types.ModuleType):
             return _hash("module", value.__name__.encode(), str(getattr(value, "__version__", "")).encode())
         if isinstance(value, types.FunctionType):
@@ -157,19 +162,24 @@ class _Walker:
             columns = [value.iloc[:, place].array for place in range(value.shape[1])]
             return self._node("DataFrame", list(value.columns), value.index, *columns)
         if pandas is not None and isinstance(value, (pandas.Series, pandas.Index)):
-            return self._node(_name(value), str(value.dtype), value.name, np.asarray(value))
+            index = value.index if isinstance(value, pandas.Series) else None
+            parts = value.array if value.dtype.name == "category" else np.asarray(value)
+            return self._node(
+                _name(value), str(value.dtype), list(value.names if index is None else [value.name]), index, parts
+            )
         if self.schema_only and isinstance(value, (random.Random, np.random.Generator, np.random.RandomState)):
             return _hash("rng", _name(value).encode())
         return self._object(value)
 
     def _object(self, value: Any) -> bytes:
         kind = type(value)
-        name = kind.__reduce_ex__, kind.__reduce__, getattr(kind, "__getstate__", None)
-        custom = any(method not in _OBJECT_METHODS for method in name)
+        methods = kind.__reduce_ex__, kind.__reduce__, getattr(kind, "__getstate__", None)
+        registered = copyreg.dispatch_table.get(kind)
+        custom = registered is not None or any(method not in _OBJECT_METHODS for method in methods)
         attributes = _attributes(value)
         if custom or attributes is None:
             try:
-                reduced = value.__reduce_ex__(4)
+                reduced = registered(value) if registered is not None else value.__reduce_ex__(4)
             except Exception:  # noqa: BLE001  # whatever a foreign reduce raises: it can't be looked into this way
                 if not attributes:
                     return self._hole(value)

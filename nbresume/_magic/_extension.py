@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import linecache
 import os
 import sys
 import time
@@ -22,7 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from .._session import Host, activate, deactivate
-from .._transform import MARKER, RUNTIME, marked, marker_line
+from .._transform import MAGIC, MARKER, RUNTIME, marked, marker_line
 from .._types import Json
 from ..errors import NbresumeError, RefusedError
 from ._config import NBResume
@@ -43,6 +44,7 @@ class Extension:
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
         self._raw = ""
+        self._out: Any = sys.stdout
         self._timed = 0.0
 
     # ------------------------------------------------------------------ on and off
@@ -100,8 +102,11 @@ class Extension:
         body = ast.Module(tree.body[1:], [])
         if not body.body:
             raise RefusedError("the cell is empty", "Put the loop below the magic line", 1)
-        # Compiled as the user wrote it first, so that an error speaks of the user's code.
-        compile(body, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        # Compiled as the user wrote it first. What can't be is handed back: IPython shows it as Python's own error.
+        try:
+            compile(body, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        except SyntaxError:
+            return body
         rewritten, number = self.host.rewrite(body, line, self.config.defaults(), timed=timed)
         begin = ast.parse(f"{MARKER}({number}, {timed})").body[0]
         for node in ast.walk(begin):
@@ -111,9 +116,19 @@ class Extension:
     def _begin(self, number: int, timed: bool) -> None:  # noqa: FBT001
         __tracebackhide__ = True
         self._timed = time.perf_counter() if timed else 0.0
+        self._show_magic_line(sys._getframe(1).f_code.co_filename)  # noqa: SLF001  # the cell that called
         self.host.begin(number)
 
+    def _show_magic_line(self, filename: str) -> None:
+        """Let tracebacks show the magic line as the user wrote it."""
+        known = linecache.cache.get(filename)
+        magic = next((line for line in self._raw.splitlines() if line.startswith(MAGIC)), None)
+        if magic is not None and known is not None and len(known) == 4 and known[2]:  # noqa: PLR2004  # not a lazy entry
+            lines = [f"{magic}\n" if line.startswith(MARKER) else line for line in known[2]]
+            linecache.cache[filename] = (known[0], known[1], lines, known[3])
+
     def _before(self, info: Any) -> None:
+        self._out = sys.stdout  # what the user's code redirects later is the user's
         self._raw = getattr(info, "raw_cell", "") or ""
 
     def _after(self, result: Any) -> None:
@@ -134,9 +149,8 @@ class Extension:
 
     # ------------------------------------------------------------------ the person
 
-    @staticmethod
-    def _tell(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
+    def _tell(self, text: str) -> None:
+        self._out.write(f"{text}\n")
 
     def _attended(self) -> bool:
         """Whether a front end that can ask stands behind this execution; papermill and its kin say that none does."""

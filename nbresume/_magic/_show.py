@@ -119,7 +119,10 @@ def show_offer(shell: InteractiveShell, host: Host) -> None:
     offer = Offer(host)
     if offer.waiting:
         setattr(shell, _OFFER, offer)
-        offer.show(clickable=host.attended() and getattr(shell, "kernel", None) is not None)
+        live = getattr(shell, "kernel", None) is not None
+        offer.show(clickable=live and host.attended())
+        if live:
+            shell.events.register("post_run_cell", lambda _result: offer.follow())
 
 
 class Offer:
@@ -132,6 +135,7 @@ class Offer:
         self._host = host
         self.waiting = {run.id: run for run in host.store if run.lineage().state == "interrupted"}
         self._panel: Panel | None = None
+        self._drawn = {ident: run.said() for ident, run in self.waiting.items()}
 
     def show(self, *, clickable: bool) -> None:
         """Display the cards and the buttons."""
@@ -147,7 +151,23 @@ class Offer:
         """Put a line in the place of an offer whose cell runs; its card stands below that cell."""
         # A run that supersedes one of them answers for it.
         for one in [view(run) for run in self.waiting.values() if run.name == now.name]:
+            self._drawn[one.id] = ""
             update_display(mimebundle(one, is_brief=True), raw=True, display_id=_offered(one))
+        if self._panel is not None:
+            self._panel.refresh()
+
+    def follow(self) -> None:
+        """Draw anew what was decided by a line magic or in a shell."""
+        with contextlib.suppress(OSError):
+            for ident, run in self.waiting.items():
+                if run.said() != self._drawn[ident]:
+                    self._draw(run)
+
+    def _draw(self, run: RunFolder) -> None:
+        one = _view(run, offer=True)
+        self._drawn[run.id] = one.said
+        if one.state == "interrupted":
+            update_display(mimebundle(one), raw=True, display_id=_offered(one))
         if self._panel is not None:
             self._panel.refresh()
 
@@ -157,8 +177,7 @@ class Offer:
 
     def _say(self, run: str, word: str) -> str:
         told = say(self._host.store, run, word)
-        one = _view(self.waiting[run], offer=True)
-        update_display(mimebundle(one), raw=True, display_id=_offered(one))
+        self._draw(self.waiting[run])
         return told
 
 

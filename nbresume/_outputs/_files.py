@@ -96,6 +96,7 @@ class Files:
             self._namespace["open"] = self._notebook_open
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
+        __tracebackhide__ = True
         path = self._path(file)
         if path is None:
             return self._real(file, mode, *args, **kwargs)

@@ -131,6 +131,20 @@ class Attempt:
         self._announce(selection)
         return time.perf_counter() - began
 
+    def live_digest(self) -> str:
+        """Digest what the run saves as it is now; empty where it can't be."""
+        names = {name: self.places[name] for name in sorted(self.scope.bindable) if name in self.places}
+        names |= {name: self.places[name] for name in self.plan.options.declared if name in self.places}
+        names |= {place: self.places[place] for place in self.scope.joined if place in self.places}
+        found = []
+        for name, value in names.items():
+            if name not in self.plan.unit.with_targets:
+                try:
+                    found.append(content_digest(value, definitions=self.definitions)[0])
+                except Exception:  # noqa: BLE001  # what can't be saved is not restored over
+                    found.append("")
+        return " ".join(found)
+
     def _check_replays(
         self, stack: list[Frame], guards: Mapping[int, Guard], advanced: Mapping[int, Iteration]
     ) -> None:

@@ -52,7 +52,13 @@ class _Walk:
     def names(self, names: Iterable[str]) -> None:
         namespace = self.places.namespace
         for name in names:
-            if name in self._names or name in self.skip or name not in namespace or name.startswith("__nbresume"):
+            if (
+                name in _SHELL
+                or name in self._names
+                or name in self.skip
+                or name not in namespace
+                or name.startswith("__nbresume")
+            ):
                 continue
             self._names.add(name)
             if not (hasattr(builtins, name) and namespace[name] is getattr(builtins, name)):
@@ -73,6 +79,9 @@ class _Walk:
             self.version(value.__module__ or "")
         else:
             self.found.inputs.add(name)
+            wrapped = getattr(value, "__wrapped__", None)  # such as functools.lru_cache leaves
+            if isinstance(wrapped, types.FunctionType):
+                self.function(wrapped.__name__, wrapped)
             self.parts(name, value)
 
     def parts(self, name: str, value: Any, depth: int = 4) -> None:
@@ -166,6 +175,8 @@ class _Walk:
 
 
 _WIDE = 1000
+_SHELL = frozenset({"open", "get_ipython"})
+"""Names that the shell itself keeps in the notebook."""
 
 
 def _inner(value: Any) -> list[Any]:

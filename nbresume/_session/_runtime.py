@@ -23,9 +23,6 @@ from ._functions import Functions, Rewritten
 from ._guard import Guard, put_streams
 from ._iterables import Iteration, length_of
 
-YOUNG = 16
-"""Boundaries in which what can't be saved refuses the cell; later the run goes on unprotected, said aloud."""
-
 
 class Runtime:
     """The runtime of one attempt, ``__nbresume__`` in the rewritten cell.
@@ -48,7 +45,7 @@ class Runtime:
         self.pending: BaseException | None = None
         self.stopping = False
         self.restoring = False
-        self.boundaries = 0
+        self._finished = 0
         self._base = 0
         self._way = way
         self._functions = functions
@@ -59,6 +56,8 @@ class Runtime:
         self._pid = os.getpid()
         self._thread = threading.get_ident()
         self._said: set[str] = set()
+        self._entering: dict[tuple[str, int], str] = {}
+        self._doubt: RefusedError | None = None
         self._clock = time.perf_counter()
         self.reached_end = False
 
@@ -68,6 +67,8 @@ class Runtime:
         """Whether the statement is entered: the code is live, or the way back leads through it."""
         del self.stack[self._base + depth :]
         if self.live:
+            if number in self.unit.withs and (self.unit.name, number) not in self._entering:
+                self._entering[self.unit.name, number] = self.attempt.live_digest()
             return True
         step = self._step()
         if step is None or step["id"] != number or step["unit"] != self.unit.name:
@@ -149,6 +150,15 @@ class Runtime:
         """Note that a ``with`` or ``try`` has been entered."""
         if not self.live and self._handed_over:
             self.attempt.disturbed = True
+        before = self._entering.get((self.unit.name, number)) if self.live else None
+        if before and before != self.attempt.live_digest():
+            self._doubt = RefusedError(
+                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume it is entered "
+                "again, and would change it twice",
+                "Put what it changes into the body, or the 'with' inside the innermost loop",
+            )
+        if before:
+            self._entering[self.unit.name, number] = ""
         self._push(number, "inside")
 
     # ------------------------------------------------------------------ for
@@ -355,18 +365,21 @@ class Runtime:
         if not self.live:
             return False
         del self.stack[frame.depth + 1 :]
+        self._finished += frame.count > 0
         if os.getpid() != self._pid or threading.get_ident() != self._thread:
             return True  # a forked worker or a thread of the user's: the snapshot is not theirs to take
         if self.stopping:
             self.pace.force()
         if not self.pace.wants():
             return True
-        self.boundaries += 1
         try:
+            if self._doubt is not None:
+                raise self._doubt
             self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
         except RefusedError as error:
-            if self.boundaries <= YOUNG:
+            if self._finished <= 1 and self.attempt.number == 1:
                 return self._halt(error)
+            # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
             self._unprotected(error)
         except StoreError as error:
             self._unprotected(error)
@@ -375,7 +388,7 @@ class Runtime:
         return True
 
     def _unprotected(self, error: NbresumeError) -> None:
-        self.pace.force()
+        self.pace.taken(0.1)
         if str(error) not in self._said:
             self._said.add(str(error))
             self.attempt.warn(f"not protected since the last snapshot: {error}")

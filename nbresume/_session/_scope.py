@@ -27,6 +27,7 @@ from .._capture import (
     content_digest,
     culprit,
     put_rng,
+    reachable,
     restore,
     rng_state,
     unsaveable,
@@ -43,6 +44,7 @@ from ._reach import IMMUTABLE, Reached
 _NOT_INPUTS = (types.ModuleType, type)
 _SMALL = 1 << 20
 _WIDE = 1000
+_SHAREABLE = (list, dict, set, bytearray, np.ndarray)
 _CONTAINERS = (list, dict, set, bytearray)
 _MOVING = frozenset(
     {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
@@ -100,16 +102,16 @@ class Scope:
     def __init__(self, plan: CellPlan, found: Reached, places: Places, definitions: Definitions) -> None:
         self.plan, self.places, self.definitions = plan, places, definitions
         self.bindable = frozenset(plan.unit.bound) | frozenset(found.rebound)
+        definitions.bindable = self.bindable
         self.joined: dict[str, str] = {}
         self.opaque: dict[str, str] = {}
-        self._trials = TRIALS
+        self._trials = self._torn_checks = TRIALS
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
         rebuild = set(plan.options.rebuild)
         for place in sorted(found.inputs - self.bindable - rebuild - set(plan.options.declared)):
-            # A name of the notebook can only be rebound by code that was seen; a name of a module by the module's own.
-            still = _NOT_INPUTS if ":" in place or "." in place else (*IMMUTABLE, *_NOT_INPUTS)
-            if place in places and not isinstance(places[place], still):
+            # Numbers too: globals()['n'] = 1 rebinds a name that no code shows.
+            if place in places and not isinstance(places[place], _NOT_INPUTS):
                 self._inputs[place] = _Input()
 
     # ------------------------------------------------------------------ before anything runs
@@ -222,6 +224,7 @@ class Scope:
         self._refuse_changed_opaque()
         needed, remade = _outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
         values = self._values()
+        self._refuse_popped_sets(values)
         self._refuse_kinds(values, needed, remade)
         parts, locals_unsaved = self._frame_parts(stack, units, guards)
         while True:
@@ -246,6 +249,7 @@ class Scope:
         unsaved = tuple(sorted(bound - values.keys()))
         for frame, names in zip(stack, locals_unsaved, strict=True):
             frame.unsaved = names
+        self._refuse_torn(values, needed)
         self._try_to_load(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
         return Selection(tuple(sorted(values)), unsaved, digests, captured)
@@ -263,6 +267,30 @@ class Scope:
                 else:
                     self.opaque[name] = ""
         return found
+
+    def _refuse_torn(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
+        """Refuse what is made again instead of saved and holds a saved object that the loop changes.
+
+        Made again, it would hold the set-up's object, and the names the restored one.
+        """
+        made_again = [name for name in {*self.opaque, *(needed - values.keys())} if name in self.places]
+        carried = {*self.plan.unit.mutated, *self.plan.options.declared}
+        changing = [name for name in values if name in carried or self.joined.get(name)]
+        if not made_again or not changing or self._torn_checks <= 0:
+            return
+        self._torn_checks -= 1
+        owners = {id(one): name for name in changing for one in reachable(values[name]).values()}
+        for name in sorted(made_again):
+            value = self.places[name]
+            if isinstance(value, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
+                continue
+            for key, shared in reachable(value).items():
+                if key in owners and (isinstance(shared, _SHAREABLE) or type(shared).__module__ == "__main__"):
+                    raise RefusedError(
+                        f"{name!r} can't be saved and holds an object of {owners[key]!r}, which the loop changes: made "
+                        "again, it would hold another",
+                        f"Keep what {name!r} changes in a variable of its own, or make {name!r} inside the loop",
+                    )
 
     def _try_to_load(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
         """Load the graph once from memory while the run is young: what can be saved can not always be loaded.
@@ -315,6 +343,14 @@ class Scope:
         names |= {place for place in self.joined if place in self.places}
         names -= {RUNTIME, ITEM}
         return {name: self.places[name] for name in sorted(names)}
+
+    def _refuse_popped_sets(self, values: Mapping[str, Any]) -> None:
+        for name in self.plan.unit.popped & values.keys():
+            if type(values[name]) is set:
+                raise RefusedError(
+                    f"{name}.pop() takes from the hidden order of a set, which can't be saved",
+                    f"Use a list or a deque, or take the smallest: x = min({name}); {name}.remove(x)",
+                )
 
     def _refuse_kinds(self, values: dict[str, Any], needed: frozenset[str], remade: frozenset[str]) -> None:
         """Drop what was found unsaveable before and is still of the same type, without another try."""

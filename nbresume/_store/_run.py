@@ -29,6 +29,7 @@ from .._types import FORMAT, Json
 from ..errors import BusyError, CorruptError, NotFoundError, StoreError
 from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
 
+_SNAPSHOT = re.compile(r"\d+-\d+\.h5")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -137,7 +138,7 @@ class RunFolder:
             owner: Json = json.loads((self.path / "owner").read_bytes())
         except (OSError, ValueError):
             return {}
-        return owner
+        return owner if isinstance(owner, dict) else {}
 
     # -------------------------------------------------------------- a person's word
 
@@ -162,10 +163,13 @@ class RunFolder:
         """List snapshots, oldest first, without those of an attempt that woke after it had been replaced."""
         stop: dict[int, tuple[int, int]] = {}
         for event in self.events():
-            if event.kind == "resumed" and event.facts.get("snapshot"):
-                stop[event.attempt] = Snapshot(Path(f"{event.facts['snapshot']}.h5")).order
+            if event.kind == "resumed":
+                begun = event.facts.get("snapshot")
+                stop[event.attempt] = Snapshot(Path(f"{begun}.h5")).order if begun else (-1, -1)
         found = []
-        for path in (self.path / "snapshots").glob("[0-9]*-[0-9]*.h5"):
+        for path in (self.path / "snapshots").glob("*.h5"):
+            if not _SNAPSHOT.fullmatch(path.name):
+                continue  # a copy that a sync tool made, or anything else that is not ours
             snapshot = Snapshot(path)
             later = [order for attempt, order in stop.items() if attempt > snapshot.attempt]
             if all(snapshot.order <= order for order in later):

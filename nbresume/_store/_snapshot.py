@@ -201,9 +201,9 @@ class Snapshot:
     def _seal(self, file: h5py.File) -> dict[str, str]:
         try:
             seal = json.loads(file["nbresume/seal"][()].tobytes())
-            digests: dict[str, str] = seal["digests"]
-            found, root = seal["format"], seal["root"]
-        except (KeyError, ValueError, OSError, RuntimeError) as error:
+            digests: dict[str, str] = dict(seal["digests"])
+            found, root = int(seal["format"]), seal["root"]
+        except (KeyError, ValueError, TypeError, OSError, RuntimeError) as error:
             raise SnapshotError("it has no completion marker") from error
         if found > FORMAT:
             raise SnapshotError(f"its format {found} is newer than {FORMAT}, the newest that this nbresume reads")

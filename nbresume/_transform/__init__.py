@@ -6,10 +6,11 @@ from ._options import CellOptions
 from ._peel import peel_time
 from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
 from ._rewrite import ITEM, RUNTIME, may_hold_boundary, rewrite_cell, rewrite_function
-from ._text import MARKER, marked, marker_line
+from ._text import MAGIC, MARKER, marked, marker_line
 
 __all__ = [
     "ITEM",
+    "MAGIC",
     "MARKER",
     "RUNTIME",
     "CallPlan",

@@ -58,6 +58,8 @@ def _collect_bound(node: ast.AST, found: set[str]) -> None:
             found.add(name)
         case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             found.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            found.add(name)
     if isinstance(node, COMPREHENSIONS):
         found.update(
             inner.target.id
@@ -73,7 +75,11 @@ def read_names(node: ast.AST | None) -> set[str]:
     """Return every name that is read in a tree, nested scopes included: more than less."""
     if node is None:
         return set()
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)}
+    return {
+        n.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store) and not n.id.startswith("__nbresume")
+    }
 
 
 def read_inside_functions(nodes: Iterable[ast.AST]) -> set[str]:
@@ -112,6 +118,17 @@ def mutated_names(nodes: Iterable[ast.AST]) -> set[str]:
                     found |= _root(target)
                 case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if attr in _MUTATORS or attr.endswith("_"):
                     found |= _root(owner)
+    return found
+
+
+def popped_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names whose ``pop()`` is called without an argument: on a set, that draws from its hidden order."""
+    found: set[str] = set()
+    for node in nodes:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[]):
+                    found.add(name)
     return found
 
 

@@ -80,8 +80,14 @@ class UnitPlan:
         Names read anywhere but as the iterable of a loop.
     mutated : frozenset of str
         Names whose object it visibly changes in place.
+    popped : frozenset of str
+        Names whose ``pop()`` it calls.
     catches_interrupt : bool
         Whether a handler of its own catches KeyboardInterrupt.
+    withs : dict of int to int
+        Number to line of each ``with`` outside the set-up that holds a boundary.
+    with_targets : frozenset of str
+        Names they bind.
     loops, calls : dict
         By number.
     statements : tuple of (int, str, str, str)
@@ -95,7 +101,10 @@ class UnitPlan:
     read_inside: Names
     read_elsewhere: Names
     mutated: Names
+    popped: Names
     catches_interrupt: bool = False
+    withs: dict[int, int] = field(default_factory=dict)
+    with_targets: Names = frozenset()
     loops: dict[int, LoopPlan] = field(default_factory=dict)
     calls: dict[int, CallPlan] = field(default_factory=dict)
     statements: tuple[tuple[int, str, str, str], ...] = ()

@@ -29,6 +29,7 @@ from ._names import (
     catches_interrupt,
     mutated_names,
     own_nodes,
+    popped_names,
     read_inside_functions,
     read_names,
     read_outside_headers,
@@ -130,6 +131,8 @@ class _Unit:
         self.name, self.body, self.holds_loop = name, body, holds_loop
         self.loops: dict[int, LoopPlan] = {}
         self.calls: dict[int, CallPlan] = {}
+        self.withs: dict[int, int] = {}
+        self.with_targets: set[str] = set()
         self.statements: list[tuple[int, str, str, str]] = []
         self._needs = Needs(body)
         self._catches = catches_interrupt(body)
@@ -143,6 +146,7 @@ class _Unit:
             "read_inside": read_inside_functions(body),
             "read_elsewhere": read_outside_headers(body),
             "mutated": mutated_names(body),
+            "popped": popped_names(body),
         }
 
     def plan(self, arguments: set[str] | None = None) -> UnitPlan:
@@ -151,6 +155,8 @@ class _Unit:
         return UnitPlan(
             self.name,
             catches_interrupt=self._catches,
+            withs=self.withs,
+            with_targets=frozenset(self.with_targets),
             loops=self.loops,
             calls=self.calls,
             statements=tuple(sorted(self.statements)),
@@ -350,8 +356,11 @@ class _Unit:
     def _inside(self, node: ast.With | ast.AsyncWith | ast.Try, depth: int, made: set[str]) -> list[ast.stmt]:
         number = self._number()
         if isinstance(node, (ast.With, ast.AsyncWith)):
-            for item in node.items:
-                made |= bound_names([item])
+            targets = bound_names(node.items)
+            made |= targets
+            if not self._setup:
+                self.withs[number] = node.lineno
+                self.with_targets |= targets
             text = ", ".join(ast.unparse(item) for item in node.items)
             self.statements.append((node.lineno, f"with {text}:", "enters", "enters again"))
         node.body = [self.runtime_statement("inside", node, number), *self.block(node.body, depth + 1, made)]

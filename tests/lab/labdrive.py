@@ -184,12 +184,13 @@ class Lab:
         return self.cell(index).locator(".jp-OutputArea").first
 
     def card(self, index: int) -> Locator:
-        """Return the newest static card below a cell; the panel holds another one."""
-        return self.output(index).locator(".jp-RenderedHTML > div").last
+        """Return the first card below a cell."""
+        return self.output(index).locator(".jp-RenderedHTML > div").first
 
-    def panel(self, index: int) -> Locator:
-        """Return the panel below a cell."""
-        return self.output(index).locator(".jupyter-widgets.widget-vbox").first
+    def printed(self, index: int, words: str) -> Locator:
+        """Return the printed text below a cell that has these words; cards show printed lines too."""
+        stream = '[data-mime-type="application/vnd.jupyter.stdout"]'
+        return self.output(index).locator(stream, has_text=words).last
 
     def button(self, index: int, words: str) -> Locator:
         """Return the button with these words below a cell; its icon is a letter to a browser, so roles don't help."""
