@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -74,12 +75,12 @@ class Pace:
     delays the flag by one boundary at most. A rule of counts has to be told of every boundary: ``due`` stays true.
     """
 
-    __slots__ = ("_boundaries", "_cost", "_every", "_since", "_timer", "due", "forced")
+    __slots__ = ("_boundaries", "_costs", "_every", "_since", "_timer", "due", "forced")
 
     def __init__(self, every: Every) -> None:
         self._every = every
         self._boundaries = 0
-        self._cost = 0.0
+        self._costs: deque[float] = deque(maxlen=4)
         self._since = time.monotonic()
         self._timer: threading.Timer | None = None
         self.due = True
@@ -107,14 +108,15 @@ class Pace:
         return (enough and left <= 0) if every.both else (enough or left <= 0)
 
     def _seconds_left(self) -> float:
-        wait = self._cost / BUDGET if self._every.auto else self._every.seconds or 0.0
+        wait = min(self._costs, default=0.0) / BUDGET if self._every.auto else self._every.seconds or 0.0
         return self._since + wait - time.monotonic()
 
     def taken(self, cost: float) -> None:
         """Learn that a snapshot was taken and what it cost, in seconds."""
         every = self._every
         self._boundaries = 0
-        self._cost = cost
+        # The first one pays for imports and folders, and a busy disk for its neighbours: the smallest is the cost.
+        self._costs.append(cost if self._costs else cost / 4)
         self._since = time.monotonic()
         if every.always:
             return

@@ -231,7 +231,6 @@ ERRORS = [
     "while 1 / 0:\n    pass\n",
     "if 1 / 0:\n    for i in range(3): pass\n",
     "def f():\n    return 1 / 0\nfor i in range(3):\n    f()\n",
-    "with open('missing') as f:\n    for line in f:\n        pass\n",
     "for a, b in [(1, 2), (3,)]:\n    pass\n",
     "for a, b in [(1, 2), (3,)]:\n    for i in range(2): pass\n",
     "for i in range(3):\n    if i:\n        raise ValueError(\n            i\n        )\n",

@@ -30,22 +30,28 @@ def ambient_state() -> dict[str, Any]:
     return state
 
 
-def put_ambient(state: dict[str, Any], launch: dict[str, Any]) -> None:
-    """Put back what differs from what the launch found; the rest belongs to this process."""
-    if state["cwd"] != launch["cwd"] and os.path.isdir(state["cwd"]):  # noqa: PTH112  # a str is what we keep
-        os.chdir(state["cwd"])
-    for name in state["environ"].keys() | launch["environ"].keys():
-        value = state["environ"].get(name)
-        if value != launch["environ"].get(name):
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def put_ambient(state: dict[str, Any], launch: dict[str, Any], here: dict[str, Any]) -> None:
+    """Put back what the run had changed since its launch; the rest stays as this process found it.
+
+    Parameters
+    ----------
+    state, launch, here : dict
+        As it was at the snapshot, at the launch of the run, and when this attempt began.
+    """
+    cwd = state["cwd"] if state["cwd"] != launch["cwd"] else here["cwd"]
+    if os.path.isdir(cwd):  # noqa: PTH112  # a str is what we keep
+        os.chdir(cwd)
+    for name in state["environ"].keys() | launch["environ"].keys() | here["environ"].keys():
+        changed = state["environ"].get(name) != launch["environ"].get(name)
+        value = (state if changed else here)["environ"].get(name)
+        if value is None:
+            os.environ.pop(name, None)
+        elif os.environ.get(name) != value:
+            os.environ[name] = value
     decimal.setcontext(state["decimal"].copy())
     np.seterr(**state["numpy errors"])
     np.set_printoptions(**{k: v for k, v in state["numpy print"].items() if k != "override_repr"})
-    if state["recursion"] != launch["recursion"]:
-        sys.setrecursionlimit(state["recursion"])
+    sys.setrecursionlimit(state["recursion"] if state["recursion"] != launch["recursion"] else here["recursion"])
     torch = sys.modules.get("torch")
     if torch is not None and "torch" in state:
         torch.set_default_dtype(state["torch"]["dtype"])

@@ -130,6 +130,8 @@ class _Pickler(pickle.Pickler):
         kind = type(obj)
         if id(obj) in self._inputs:
             return _input, (self._inputs[id(obj)],)
+        if isinstance(obj, np.memmap) and obj.mode != "r":
+            raise TypeError("it is a file mapped into memory")
         if kind is np.ndarray:
             self.met[id(obj)] = obj
             return NotImplemented if obj.dtype.hasobject else (_array, (self._memory.add_array(obj),))

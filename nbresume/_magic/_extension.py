@@ -43,7 +43,9 @@ class Extension:
         self.cards = Cards(shell)
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
-        self._raw = ""
+        self._cells: list[Any] = []
+        """The cells that are executing, the innermost last: a body may run another cell."""
+        self._begun = 0
         self._out: Any = sys.stdout
         self._timed = 0.0
 
@@ -95,7 +97,7 @@ class Extension:
             raise rejected(trouble) from error
 
     def _rewrite(self, tree: ast.Module, line: str, timed: bool, below: str) -> ast.Module:  # noqa: FBT001
-        if self._raw.lstrip().startswith("%%timeit") or below == "timeit":
+        if self._raw().lstrip().startswith("%%timeit") or below == "timeit":
             raise RefusedError("%%timeit runs a cell many times: there is nothing to resume", "Use %%time instead", 1)
         if below:
             raise RefusedError(f"%%{below} stands below %%resumable", f"Put %%{below} above it, or take it off", 2)
@@ -117,21 +119,34 @@ class Extension:
         __tracebackhide__ = True
         self._timed = time.perf_counter() if timed else 0.0
         self._show_magic_line(sys._getframe(1).f_code.co_filename)  # noqa: SLF001  # the cell that called
-        self.host.begin(number)
+        self.host.begin(number, self._cell_id())
+        self._begun = len(self._cells)
 
     def _show_magic_line(self, filename: str) -> None:
         """Let tracebacks show the magic line as the user wrote it."""
         known = linecache.cache.get(filename)
-        magic = next((line for line in self._raw.splitlines() if line.startswith(MAGIC)), None)
+        magic = next((line for line in self._raw().splitlines() if line.startswith(MAGIC)), None)
         if magic is not None and known is not None and len(known) == 4 and known[2]:  # noqa: PLR2004  # not a lazy entry
             lines = [f"{magic}\n" if line.startswith(MARKER) else line for line in known[2]]
             linecache.cache[filename] = (known[0], known[1], lines, known[3])
 
     def _before(self, info: Any) -> None:
         self._out = sys.stdout  # what the user's code redirects later is the user's
-        self._raw = getattr(info, "raw_cell", "") or ""
+        self._cells.append(info)
+
+    def _raw(self) -> str:
+        return str(getattr(self._cells[-1], "raw_cell", "") or "") if self._cells else ""
+
+    def _cell_id(self) -> str:
+        """Return what tells this cell from others of the notebook; empty where the front end doesn't say."""
+        return str(getattr(self._cells[-1], "cell_id", "") or "") if self._cells else ""
 
     def _after(self, result: Any) -> None:
+        depth = len(self._cells)
+        if self._cells:
+            self._cells.pop()
+        if self.host.runtime is not None and depth > self._begun:
+            return  # a cell that the body of a resumable one has run
         error = result.error_before_exec or result.error_in_exec
         running = self.host.runtime is not None
         shown = self.host.finish(error, self._displayed(result) if running and error is None else None)

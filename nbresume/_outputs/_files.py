@@ -41,8 +41,6 @@ _TAIL = 1 << 16
 class _Known:
     """A file that the cell opened for writing."""
 
-    existed: bool
-    length: int
     rewritten: bool = False
     handles: list[weakref.ref[IO[Any]]] = field(default_factory=list)
 
@@ -70,10 +68,12 @@ class Files:
         self._namespace = namespace
         self._notebook_open: Any = None
         self._store = str(store.resolve())
+        self._skipped = tuple(f"{root}{os.sep}" for root in (self._store, sys.prefix, sys.base_prefix))
         self._known: dict[str, _Known] = {}
         self._readers: dict[str, _Known] = {}
         self._real = builtins.open
         self._before: set[tuple[str, str]] = set()
+        self._mapped_before: set[str] = set()
         self._aside: dict[str, Path] = {}
 
     # ------------------------------------------------------------------ following
@@ -82,52 +82,59 @@ class Files:
         """Manage ``open`` from here on."""
         self._real = builtins.open
         self._before = _writable_descriptors()
+        self._mapped_before = _mapped_for_writing()
         builtins.open = io.open = self._open  # type: ignore[assignment]
         found = self._namespace.get("open")
         if getattr(found, "__wrapped__", None) is self._real:
             self._notebook_open = found
-            self._namespace["open"] = self._open
+            self._namespace["open"] = self._open_in_notebook
 
     def stop(self) -> None:
         """Give ``open`` back."""
         if builtins.open == self._open:
             builtins.open = io.open = self._real
-        if self._notebook_open is not None and self._namespace.get("open") == self._open:
+        if self._notebook_open is not None and self._namespace.get("open") == self._open_in_notebook:
             self._namespace["open"] = self._notebook_open
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
         __tracebackhide__ = True
+        return self._follow(self._real, file, mode, args, kwargs)
+
+    def _open_in_notebook(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
+        __tracebackhide__ = True
+        return self._follow(self._notebook_open, file, mode, args, kwargs)
+
+    def _follow(self, real: Any, file: Any, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> IO[Any]:
+        __tracebackhide__ = True
         path = self._path(file)
-        if path is None:
-            return self._real(file, mode, *args, **kwargs)
         writes = any(letter in mode for letter in "wax+")
-        existed = os.path.exists(path)  # noqa: PTH110  # hot, and a str already
-        length = os.path.getsize(path) if existed else 0  # noqa: PTH202
-        handle: IO[Any] = self._real(file, mode, *args, **kwargs)
-        if writes:
-            if path not in self._known:
-                self._known[path] = _Known(existed, length)
-                self._tell_opened(path, existed=existed, length=length)
-            known = self._known[path]
-            known.rewritten = "w" in mode or "+" in mode
-        else:
-            known = self._readers.setdefault(path, _Known(existed, length))
+        before = self._as_it_is(path) if path is not None and writes and path not in self._known else None
+        handle: IO[Any] = real(file, mode, *args, **kwargs)
+        if path is None:
+            return handle
+        if before is not None:
+            self._known[path] = _Known()
+            with _fs.open_log(self.folder / "files.jsonl") as log:
+                log.write(json.dumps(before).encode() + b"\n")
+        known = self._known[path] if writes else self._readers.setdefault(path, _Known())
+        known.rewritten = "w" in mode or "+" in mode
         known.open_handles()
         known.handles.append(weakref.ref(handle))
         return handle
+
+    @staticmethod
+    def _as_it_is(path: str) -> Json:
+        """Describe a file before the cell first writes to it, for a death before the next snapshot."""
+        file = Path(path)
+        length = file.stat().st_size if file.exists() else None
+        return {"path": path, "length": length, "tail": _tail_digest(file, length or 0)}
 
     def _path(self, file: Any) -> str | None:
         if not isinstance(file, (str, bytes, os.PathLike)):
             return None
         path = os.path.realpath(os.fsdecode(file))
-        ours = path.startswith((self._store, "/dev/", "/proc/", "/sys/", sys.prefix, sys.base_prefix))
+        ours = path.startswith((*self._skipped, "/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")
         return None if ours or path.endswith(".pyc") else path
-
-    def _tell_opened(self, path: str, *, existed: bool, length: int) -> None:
-        """Note a file before its first byte is written, for a death before the next snapshot."""
-        line = {"path": path, "existed": existed, "length": length}
-        with _fs.open_log(self.folder / "files.jsonl") as log:
-            log.write(json.dumps(line).encode() + b"\n")
 
     # ------------------------------------------------------------------ at a boundary
 
@@ -176,9 +183,11 @@ class Files:
         return entry
 
     def _refuse_in_place(self) -> None:
-        for path, _ in _writable_descriptors() - self._before:
-            real = os.path.realpath(path)
-            if real in self._known or real.startswith(self._store):
+        found = [
+            path for path, _ in _writable_descriptors() - self._before if os.path.realpath(path) not in self._known
+        ]
+        for path in [*found, *(_mapped_for_writing() - self._mapped_before)]:
+            if os.path.realpath(path).startswith(self._store):
                 continue
             raise RefusedError(
                 f"{Path(path).name} is open for writing in place, by a library (HDF5, SQLite, a memory map)",
@@ -230,16 +239,13 @@ class Files:
                 continue
             if entry["path"] not in known:
                 found.setdefault(entry["path"], entry)
-        return [
-            {"path": path, "length": entry["length"] if entry["existed"] else None, "later": True}
-            for path, entry in found.items()
-        ]
+        return list(found.values())
 
     def set_aside(self, recorded: list[Json], attempt: int) -> None:
         """Move every recorded file away, so that what runs again finds the world of the launch."""
         for place, entry in enumerate(recorded):
             path = Path(entry["path"])
-            self._known.setdefault(str(path), _Known(existed=True, length=0))
+            self._known.setdefault(str(path), _Known())
             if path.exists():
                 target = self.folder / "aside" / f"{attempt:04d}-{place:04d}-{path.name}"
                 _fs.move(path, target)
@@ -284,6 +290,9 @@ class Files:
                 _fs.truncate(path, 0)
         elif entry.get("whole") or ("copy" in entry and (aside is None or aside.stat().st_size < entry["length"])):
             _fs.replace_bytes(path, base64.b64decode(entry["copy"]))
+        elif aside is not None and not handles and aside.stat().st_size == keep:
+            _fs.remove(path)
+            _fs.move(aside, path)  # the very file, times and all
         elif aside is not None:
             _fs.copy_prefix(aside, path, keep)
         for handle, at in zip(handles, entry.get("at") or [None] * len(handles), strict=False):
@@ -342,3 +351,16 @@ def _writable_descriptors() -> set[tuple[str, str]]:
         if int(flags.split()[1], 8) & os.O_ACCMODE:
             found.add((path, name))
     return found
+
+
+def _mapped_for_writing() -> set[str]:
+    """Return files that this process has mapped for shared writing: their descriptor is closed, their pages are not."""
+    if not sys.platform.startswith("linux"):
+        return set()
+    with io.FileIO("/proc/self/maps") as maps:
+        lines = maps.readall().decode("utf-8", "replace").splitlines()
+    fields = [line.split(maxsplit=5) for line in lines if " rw-s " in line]
+    return {f[5] for f in fields if len(f) > 5 and f[5].startswith("/") and not f[5].startswith(_SHARED)}  # noqa: PLR2004
+
+
+_SHARED = ("/dev/", "/memfd", "/SYSV")

@@ -9,7 +9,6 @@ from typing import Any
 from .. import _fs
 from .._capture import (
     Definitions,
-    ambient_state,
     content_digest,
     put_ambient,
     put_rng,
@@ -74,7 +73,7 @@ class Attempt:
         self._digest = ""
         self._seq = max((snapshot.seq for snapshot in run.snapshots()), default=-1) + 1
         self._saved: frozenset[str] = frozenset()
-        self._launch = ambient_state()
+        self._here = scope.launch
         self._told: set[str] = set()
         self._active = 0.0
         self._since = time.monotonic()
@@ -207,12 +206,13 @@ class Attempt:
         return size if isinstance(size, int) else 0
 
     def _announce(self, selection: Selection) -> None:
-        """Say once which names are saved beside the declared ones."""
-        added = [name for name in selection.saved if name not in self.plan.options.declared and name not in self._told]
-        if added:
-            self._told.update(added)
-            why = {name: self.scope.joined.get(name, "") for name in added}
-            self.tell(f"{self.run.name}: also saving " + ", ".join(f"{n} ({why[n]})" if why[n] else n for n in added))
+        """Say which names are saved beside the declared ones: at once those that the cell can bind, others as they join."""
+        declared = self.plan.options.declared
+        names = {*selection.saved, *(self.scope.bindable if not self._told else ())} - set(declared) - self._told
+        self._told |= names | {""}
+        why = {name: self.scope.joined.get(name, "") for name in sorted(names - set(selection.unsaved))}
+        if why:
+            self.tell(f"{self.run.name}: also saving " + ", ".join(f"{n} ({w})" if w else n for n, w in why.items()))
 
     def readable(self, name: str) -> Any:
         """Return the value of a name that the run saves or checks, else None."""
@@ -280,6 +280,7 @@ class Attempt:
         self._digest = self._state_digest()
         self._saved = frozenset(meta["saved"])
         self.scope.adopt(self._saved)
+        self._told |= {*self._saved, *self.scope.bindable, ""}
         self._bind()
         return Way(tuple(meta["cursor"]), tuple(self._graph["frames"]))
 
@@ -338,7 +339,8 @@ class Attempt:
             self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
         self.files.put_readers(meta["readers"])
         self._bind()
-        put_ambient(self._graph["ambient"], self._launch)
+        put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
+        self.scope.launch = self._graph["launch"]
         self._graph = None
         self._since = time.monotonic()
         put_rng(meta["rng"])

@@ -101,15 +101,15 @@ def write_locals(pyframe: FrameType, values: dict[str, Any], remove: set[str]) -
 
 
 def describe(frames: list[Json]) -> str:
-    """Tell where a cursor stands, in words: ``epoch 7 of 30, batch 310 of 500``."""
+    """Tell where a cursor stands, in words: ``epoch 7 of 30, batch 310 of 500 done``."""
     loops = loops_of(frames)
-    if not loops:
+    if not any(count for _, count, _ in loops):
         return "the start"
     words = []
     for place, (label, count, total) in enumerate(loops):
-        inner = place < len(loops) - 1
-        at = count + 1 if inner else count
-        words.append(f"{label} {at}" + (f" of {total}" if total is not None else ""))
+        of = f" of {total}" if total is not None else ""
+        in_progress = place < len(loops) - 1
+        words.append(f"{label} {count + 1}{of}" if in_progress else f"{label} {count}{of} done")
     return ", ".join(words)
 
 

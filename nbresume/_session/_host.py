@@ -67,8 +67,10 @@ class Host:
         self.runtime: Runtime | None = None
         self.attempt: Attempt | None = None
         self._plans: list[CellPlan] = []
+        self._named: dict[str, str] = {}
         self._left: dict[str, _Left] = {}
         self._interrupts: Interrupts | None = None
+        self._differences: tuple[str, ...] = ()
         self._identity: Identity | None = None
 
     # ------------------------------------------------------------------ before the cell
@@ -90,8 +92,15 @@ class Host:
         self._plans.append(plan)
         return tree, len(self._plans) - 1
 
-    def begin(self, number: int) -> None:
+    def begin(self, number: int, cell_id: str = "") -> None:
         """Open the run of a cell whose execution starts.
+
+        Parameters
+        ----------
+        number : int
+            Of its plan.
+        cell_id : str
+            Tells it from other cells of the notebook; empty where nobody knows.
 
         Raises
         ------
@@ -109,10 +118,19 @@ class Host:
             self.tell(plan_text(plan, identity, scope))
             self.namespace[RUNTIME] = _Nothing()
             return
+        self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
         decision, run = self._decide(plan.options, identity, store)
         self._identity = identity
         self._open(decision, run, plan, scope, store)
+
+    def _refuse_second_cell(self, name: str, cell_id: str) -> None:
+        if cell_id and self._named.setdefault(name, cell_id) != cell_id:
+            raise RefusedError(
+                f"{name!r} names another cell of this notebook already",
+                "Give this one another name; or restart the kernel",
+                1,
+            )
 
     def _root(self, options: CellOptions) -> Path:
         return Path(options.store).expanduser().absolute() if options.store else self.store.root
@@ -130,9 +148,10 @@ class Host:
                 f"{run.name} is running in another kernel. Stop that one first, or give this cell another name"
             )
         left = self._left.get(run.id)
-        differences = Identity.from_json(run.record["identity"]).differences(
-            identity, left=left.identity if left else None
-        )
+        recorded = Identity.from_json(run.record["identity"])
+        self._stop_when_missing(run, recorded, identity)
+        differences = recorded.differences(identity, left=left.identity if left else None)
+        self._differences = differences
         said = run.said()
         word: Word = "supersede" if said == "supersede" else options.on_restart
         if word == "supersede" and not said and not self.attended():
@@ -146,6 +165,18 @@ class Host:
             run.unsay()
         return decision, run
 
+    def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
+        """Stop where the same cell runs in a kernel in which the cells above it have not run yet."""
+        if recorded.code.get("the cell") != now.code.get("the cell"):
+            return
+        missing = sorted(name for name in recorded.config if name not in self.places)
+        missing += sorted(name for name in recorded.code if name not in now.code and name != "--vars")
+        if missing:
+            raise StoppedError(
+                f"{run.name} stopped before anything ran: {', '.join(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} not there. Run the cells above first, then this one again"
+            )
+
     # ------------------------------------------------------------------ opening
 
     def _open(self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store) -> None:
@@ -153,17 +184,22 @@ class Host:
             case Continue() | Restore() if run is not None:
                 self._go_on(run, plan, scope, complete=isinstance(decision, Restore))
             case Supersede() if run is not None:
+                self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
                 new = self._launch(plan, scope, store, supersedes=run.id)
                 run.note("superseded", len(run.lineage().attempts), by=new.id)
-                self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
             case Start(after=after):
-                self._launch(plan, scope, store, after=after)
                 if after:
-                    self.tell(
-                        f"{plan.options.name}: a new run; what identifies it differs from {after}, which is complete"
-                    )
+                    self._tell_new(plan.options.name, after)
+                self._launch(plan, scope, store, after=after)
             case _:
                 raise AssertionError(decision)
+
+    def _tell_new(self, name: str, after: str) -> None:
+        lines = "".join(f"\n    {difference}" for difference in self._differences)
+        self.tell(
+            f"{name}: a new run, beside {after}, which is closed and kept"
+            + (f"; what differs:{lines}" if lines else "")
+        )
 
     def _launch(
         self, plan: CellPlan, scope: Scope, store: Store, *, supersedes: str = "", after: str = ""
@@ -204,9 +240,10 @@ class Host:
             else:
                 where = describe(snapshot.meta["cursor"])
                 run.note("resumed", number, snapshot=snapshot.ident, where=where)
+                self.tell(f"{run.name}: continued, attempt {number}, from {where}")
                 self.tell(
-                    f"{run.name}: continued, attempt {number}, from {where}; random streams: "
-                    f"{rng_names(snapshot.meta['rng'])}. (To start anew instead: %nbresume supersede {run.name})"
+                    f"    random streams put back: {rng_names(snapshot.meta['rng'])}; "
+                    f"to start anew instead: %nbresume supersede {run.name}"
                 )
                 self._cut_log(run, snapshot, number)
             if fresh:

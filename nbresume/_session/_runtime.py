@@ -273,7 +273,9 @@ class Runtime:
 
     def turn(self, number: int) -> bool:
         """Stand before a ``while`` tests its condition; True when it is not to be tested: the body is in progress."""
-        frame = self._frame(number)
+        frame = self.stack[-1]
+        if frame.id != number or frame.kind != "while":  # an inner statement left by an exception
+            frame = self._frame(number)
         frame.count += 1
         if self.live:
             if self.pace.due:

@@ -102,6 +102,8 @@ class Scope:
     def __init__(self, plan: CellPlan, found: Reached, places: Places, definitions: Definitions) -> None:
         self.plan, self.places, self.definitions = plan, places, definitions
         self.bindable = frozenset(plan.unit.bound) | frozenset(found.rebound)
+        self.launch = ambient_state()
+        """Of the run's launch: what has changed since belongs to the run."""
         definitions.bindable = self.bindable
         self.joined: dict[str, str] = {}
         self.opaque: dict[str, str] = {}
@@ -228,7 +230,7 @@ class Scope:
         self._refuse_kinds(values, needed, remade)
         parts, locals_unsaved = self._frame_parts(stack, units, guards)
         while True:
-            graph = {"names": values, "frames": parts, "ambient": ambient_state()}
+            graph = {"names": values, "frames": parts, "ambient": ambient_state(), "launch": self.launch}
             inputs = {place: self.places[place] for place in self._inputs if place in self.places}
             inputs |= {place: self.places[place] for place in self.opaque if place in self.places}
             try:

@@ -287,7 +287,7 @@ class _Unit:
             number,
             node.lineno,
             "for",
-            ast.unparse(node.target),
+            _label(node.target),
             live=frozenset(self._needs.head[node]),
             live_after=frozenset(self._needs.after[node]),
             remade=frozenset(made),
@@ -418,6 +418,12 @@ def at(node: _T, where: ast.AST) -> _T:
         if isinstance(inner, (ast.expr, ast.stmt)) and not hasattr(inner, "lineno"):
             ast.copy_location(inner, where)
     return node
+
+
+def _label(target: ast.expr) -> str:
+    """Name a loop by the first name of its target."""
+    names = [inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+    return names[0] if names else ast.unparse(target)
 
 
 def _is_future(statement: ast.stmt) -> bool:

@@ -1,0 +1,218 @@
+"""Real kernels, spoken to as a front end does, and killed with SIGKILL at instants that nobody chose."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from _support import LIMIT, Kernel
+
+pytestmark = pytest.mark.kernel
+
+SETUP = """
+%load_ext nbresume
+import random, time, numpy as np
+random.seed(1); np.random.seed(1)
+rng = np.random.default_rng(1)
+w, history, order = np.zeros(500), [], list(range(6))
+def epoch(w, n):
+    total = 0.0
+    for i in range(n):
+        w += rng.normal(size=500)
+        total += float(w[0]) * random.random()
+        time.sleep(0.01)
+    return total
+"""
+CELLS = {
+    "nest": """
+for e in range(6):
+    random.shuffle(order)
+    total = 0.0
+    for b in order:
+        w += np.random.normal(size=500)
+        total += float(w.sum()) + rng.random()
+        time.sleep(0.01)
+    history.append((e, total))
+""",
+    "while and files": """
+n = 0
+with open("log.csv", "a") as log:
+    while n < 40:
+        n += 1
+        w[n] += random.random()
+        log.write(f"{n},{w[n]}\\n")
+        history.append(n)
+        time.sleep(0.01)
+""",
+    "function": """
+for e in range(6):
+    loss = epoch(w, 6)
+    history.append(loss)
+print("done", len(history))
+""",
+}
+NAMES = ("w", "history", "order", "rng", "e", "n", "total", "loss")
+
+
+def magic(options: str = "--every 1") -> str:
+    return f"%%resumable t --vars w,history {options}\n"
+
+
+def reference(folder: Path, cell: str) -> tuple[dict[str, str], str]:
+    """Run a cell plainly in a kernel of its own."""
+    folder.mkdir()
+    with Kernel(folder) as kernel:
+        kernel.run(SETUP)
+        _, error = kernel.run(cell)
+        assert not error
+        log = folder / "log.csv"
+        return kernel.values(*NAMES), log.read_text() if log.exists() else ""
+
+
+@pytest.mark.parametrize("shape", CELLS)
+def test_a_kernel_killed_at_random_instants_comes_out_the_same(tmp_path, shape):
+    """Three kernels die, each at another instant; the fourth ends, and every value and stream is that of a plain run."""
+    cell = CELLS[shape]
+    want, rows = reference(tmp_path / "plain", cell)
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    chance = random.Random(shape)
+    kills = 0
+    for _ in range(3):
+        with Kernel(folder) as kernel:
+            kernel.run(SETUP)
+            kernel.send(magic("--every 2") + cell)
+            time.sleep(chance.uniform(0.05, 0.6))
+            os.kill(kernel.pid, signal.SIGKILL)
+            kills += 1
+    with Kernel(folder) as kernel:
+        kernel.run(SETUP)
+        told, error = kernel.run(magic("--every 2") + cell)
+        assert not error, told + error
+        assert kernel.values(*NAMES) == want
+    if rows:
+        assert (folder / "log.csv").read_text() == rows
+    assert kills == 3
+
+
+SLOW = """
+for i in range(400):
+    history.append(i)
+    time.sleep(0.02)
+    if i == 2: print("three", flush=True)
+"""
+
+
+def test_the_first_interrupt_stops_at_the_boundary_and_running_again_goes_on(tmp_path):
+    """No iteration is cut in two, Run All goes no further, and the same kernel needs no restart."""
+    with Kernel(tmp_path) as kernel:
+        kernel.run(SETUP)
+        cell = kernel.send(magic() + SLOW.replace("400", "60"))
+        kernel.finish(cell, until="three")
+        os.kill(kernel.pid, signal.SIGINT)
+        _, error = kernel.finish(cell)
+        assert error.startswith("KeyboardInterrupt")
+        told, error = kernel.run("import nbresume; print(nbresume.open_run('t').lineage.cause, len(history), i)")
+        cause, length, last = told.split()
+        assert (cause, int(length)) == ("stop", int(last) + 1)
+        told, error = kernel.run(magic() + SLOW.replace("400", "60"))
+        assert not error, told
+        assert "continued, attempt 2" in told
+        assert kernel.run("history == list(range(60))")[0].strip() == "True"
+
+
+def test_a_second_interrupt_does_not_wait_for_the_boundary(tmp_path):
+    with Kernel(tmp_path) as kernel:
+        kernel.run(SETUP)
+        cell = kernel.send(magic() + "for i in range(3):\n    print('in', flush=True)\n    time.sleep(60)\n")
+        kernel.finish(cell, until="in")
+        began = time.monotonic()
+        os.kill(kernel.pid, signal.SIGINT)
+        time.sleep(1)
+        os.kill(kernel.pid, signal.SIGINT)
+        _, error = kernel.finish(cell)
+        assert error.startswith("KeyboardInterrupt")
+        assert time.monotonic() - began < 30
+
+
+def test_a_second_kernel_is_refused_while_the_first_lives_and_takes_over_when_it_is_dead(tmp_path):
+    with Kernel(tmp_path) as first, Kernel(tmp_path) as second:
+        first.run(SETUP)
+        second.run(SETUP)
+        cell = first.send(magic() + SLOW)
+        first.finish(cell, until="three")
+        told, error = second.run(magic() + SLOW)
+        assert error.startswith("BusyError"), told + error
+        assert second.run("len(history)")[0].strip() == "0"
+        os.kill(first.pid, signal.SIGKILL)
+        time.sleep(0.5)
+        told, error = second.run(magic() + SLOW.replace("time.sleep(0.02)", "time.sleep(0.02 * 1)").replace("400", "400"))
+        assert error.startswith("ChangedError"), told + error
+        told, error = second.run("%config NBResume.every = '1'\nimport time as t2\ntime.sleep = lambda s: None")
+        cell = second.send(magic() + SLOW)
+        told, error = second.finish(cell)
+        assert not error, told + error
+        assert "continued, attempt 2" in told
+        assert second.run("history == list(range(400))")[0].strip() == "True"
+
+
+def test_an_unattended_notebook_is_killed_run_again_and_finishes(tmp_path):
+    """nbclient, as papermill and nbconvert use it: no front end, no question, and the second run goes on."""
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [
+        nbformat.v4.new_code_cell(SETUP.strip()),
+        nbformat.v4.new_code_cell((magic() + SLOW.replace("400", "60")).strip() + "\nopen('done', 'w').close()"),
+        nbformat.v4.new_code_cell("print(history == list(range(60)))"),
+    ]
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    code = """
+        import sys, nbformat
+        from nbclient import NotebookClient
+        nb = nbformat.read("n.ipynb", 4)
+        NotebookClient(nb, kernel_name="python3", timeout=120).execute()
+        nbformat.write(nb, "out.ipynb")
+        """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True) as client:
+        began = time.monotonic()
+        while len(list(tmp_path.glob(".nbresume/t-*/snapshots/*.h5"))) < 3:
+            assert time.monotonic() - began < LIMIT
+            time.sleep(0.05)
+        os.killpg(client.pid, signal.SIGKILL)
+        client.wait()
+    owner = next(tmp_path.glob(".nbresume/t-*/owner"), None)
+    if owner is not None:  # the kernel has a session of its own
+        import json
+
+        pid = json.loads(owner.read_text())["pid"]
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        time.sleep(0.5)
+    assert not (tmp_path / "done").exists()
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 0, done.stderr
+    out = nbformat.read(tmp_path / "out.ipynb", 4)
+    assert "True" in str(out.cells[2].outputs)
+    assert "continued, attempt 2" in str(out.cells[1].outputs)
+
+
+def test_a_new_kernel_shows_the_offer_with_the_way_to_continue(tmp_path):
+    with Kernel(tmp_path) as kernel:
+        kernel.run(SETUP)
+        kernel.finish(kernel.send(magic() + SLOW), until="three")
+        os.kill(kernel.pid, signal.SIGKILL)
+    with Kernel(tmp_path) as kernel:
+        told, error = kernel.run(SETUP)
+        assert not error
+        assert "interrupted" in told
+        assert "supersede" in told

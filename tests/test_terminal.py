@@ -1,0 +1,70 @@
+"""IPython in a terminal: the same promises without any front end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+pytestmark = pytest.mark.kernel
+
+PROMPT = r"In \[\d+\]: "
+LOOP = "for i in range(60):\n    log.append((i, random.random()))\n    time.sleep(0.05)\n    if i == 3: print('reached', 'four')\n"
+
+
+class Terminal:
+    """An IPython in a pseudo-terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.child = pexpect.spawn(
+            sys.executable,
+            ["-m", "IPython", "--no-banner", "--simple-prompt", "--colors=NoColor", "--no-confirm-exit"],
+            cwd=str(folder),
+            encoding="utf-8",
+            timeout=90,
+            env={**os.environ, "TERM": "dumb", "IPYTHONDIR": str(folder / "ipython"), "PYTHONHASHSEED": "random"},
+        )
+        self.child.setecho(False)
+        self.child.expect(PROMPT)
+
+    def say(self, line: str) -> str:
+        """Type a line and return what came before the next prompt."""
+        self.child.sendline(line)
+        self.child.expect(PROMPT)
+        return str(self.child.before)
+
+    def type_cell(self, cell: str) -> None:
+        """Type a cell magic with its body; an empty line ends it."""
+        for line in cell.splitlines():
+            self.child.sendline(line)
+        self.child.sendline("")
+        self.child.sendline("")
+
+
+def test_load_run_kill_restart_continue(tmp_path):
+    cell = "%%resumable t --vars log --every 1\n" + LOOP
+    first = Terminal(tmp_path)
+    first.say("import random, time; random.seed(3); log = []")
+    first.say("%load_ext nbresume")
+    first.type_cell(cell)
+    first.child.expect("reached four")
+    os.kill(first.child.pid, signal.SIGKILL)
+    first.child.close(force=True)
+
+    second = Terminal(tmp_path)
+    second.say("import random, time; random.seed(8); log = []")
+    told = second.say("%load_ext nbresume")
+    assert "interrupted" in told
+    second.type_cell(cell)
+    second.child.expect("continued, attempt 2")
+    second.child.expect(PROMPT)
+    # The lines typed after the cell may have given prompts of their own.
+    second.child.sendline("random.seed(3); print('equal', log == [(i, random.random()) for i in range(60)], 'end')")
+    second.child.expect(r"equal (\w+) end")
+    assert second.child.match[1] == "True"
+    assert "completed" in second.say("%nbresume runs") + second.say("%nbresume runs")
+    second.child.close(force=True)
