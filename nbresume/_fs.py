@@ -127,7 +127,7 @@ def remove(path: Path) -> None:
 
 def remove_leftovers(folder: Path) -> list[str]:
     """Remove temporary files of writers that are gone; the caller holds the run's lock."""
-    gone = [path for path in folder.glob(f".*{TEMP_SUFFIX}")]
+    gone = list(folder.glob(f".*{TEMP_SUFFIX}"))
     for path in gone:
         remove(path)
     return [path.name for path in gone]

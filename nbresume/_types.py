@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Json = dict[str, Any]
@@ -23,6 +24,10 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that is needed to stand here again."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go on from where it stands."""
         ...
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:

@@ -88,7 +88,7 @@ class Rehearsal:
         return head + ("every resume was the same run" if self.ok else "\n".join(["different", *self.faults]))
 
 
-def rehearse(  # noqa: PLR0913  # the words of the magic line
+def rehearse(  # the words of the magic line
     cell: str,
     setup: str = "",
     *,
@@ -141,7 +141,7 @@ def _fresh(setup: str, cell: str, names: Sequence[str], files: tuple[str, ...]) 
         return attempt(setup, cell, Path(folder), names=names, files=files)
 
 
-def _killed(  # noqa: PLR0913  # one kill, told whole
+def _killed(  # one kill, told whole
     setup: str, cell: str, names: Sequence[str], files: tuple[str, ...], plain: Outcome, point: int, when: Any
 ) -> tuple[int, list[str]]:
     with tempfile.TemporaryDirectory(prefix="nbresume-") as folder:
@@ -220,7 +220,7 @@ def _child(*told: Any) -> None:
         os._exit(0)
 
 
-def _attempt_here(  # noqa: PLR0913  # what one process is told
+def _attempt_here(  # what one process is told
     setup: str, cell: str, names: Sequence[str], files: Sequence[str], kill_at: int | None, when: str
 ) -> Outcome:
     os.environ.pop("NBRESUME_STORE", None)
@@ -243,7 +243,7 @@ def _attempt_here(  # noqa: PLR0913  # what one process is told
 
 def _seed(seed: int) -> None:
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  # the global stream is what has to be restored
+    np.random.seed(seed)  # the global stream is what has to be restored
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
 
@@ -267,5 +267,5 @@ def _count_boundaries(kill_at: int | None, when: str) -> list[int]:
             os.kill(os.getpid(), signal.SIGKILL)
         return cost
 
-    Attempt.snapshot = counted  # type: ignore[method-assign]
+    Attempt.snapshot = counted  # type: ignore[method-assign, assignment]
     return count

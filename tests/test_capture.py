@@ -39,7 +39,7 @@ SCALARS = [
         Path("a/b"),
         collections.Counter("aab"),
     ),
-    *(datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc), datetime.timedelta(1, 2, 3)),
+    *(datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC), datetime.timedelta(1, 2, 3)),
     *(
         np.bool_(True),
         np.int8(-3),

@@ -11,34 +11,100 @@ from nbresume.testing import attempt, rehearse
 
 # name -> (cell, files, cells before it)
 SHAPES = {
-    "append in the body": ("for i in range(4):\n    with open('log.csv', 'a') as f:\n        f.write(f'{i},{random.random()}\\n')\n", "log.csv", ""),
-    "append with a header": ("open('log.csv', 'w').write('i,x\\n')\nfor i in range(4):\n    with open('log.csv', 'a') as f:\n        print(i, file=f)\n", "log.csv", ""),
+    "append in the body": (
+        "for i in range(4):\n    with open('log.csv', 'a') as f:\n        f.write(f'{i},{random.random()}\\n')\n",
+        "log.csv",
+        "",
+    ),
+    "append with a header": (
+        "open('log.csv', 'w').write('i,x\\n')\nfor i in range(4):\n    with open('log.csv', 'a') as f:\n        print(i, file=f)\n",
+        "log.csv",
+        "",
+    ),
     "header only when new": (
         "import os\nfor i in range(4):\n    new = not os.path.exists('log.csv')\n    with open('log.csv', 'a') as f:\n        if new: f.write('i\\n')\n        f.write(f'{i}\\n')\n",
         "log.csv",
         "",
     ),
-    "append to a file that was there": ("for i in range(3):\n    open('log.csv', 'a').write(f'{i}\\n')\n", "log.csv", "import os\nif not os.path.exists('log.csv'): open('log.csv', 'w').write('old\\n')\n"),
-    "rewritten each iteration": ("import json\nfor i in range(4):\n    with open('status.json', 'w') as f:\n        json.dump({'i': i, 'pad': 'x' * (9 - i)}, f)\n", "status.json", ""),
-    "open around the loop": ("with open('log.txt', 'w') as f:\n    for i in range(4):\n        f.write(f'{i} {random.random()}\\n')\n    f.write('end\\n')\n", "log.txt", ""),
-    "open around, flushed and not": ("with open('log.txt', 'w') as f:\n    for i in range(4):\n        f.write('x' * 3000)\n        if i % 2: f.flush()\n", "log.txt", ""),
-    "opened in the set-up": ("f = open('log.txt', 'w')\nf.write('head\\n')\nfor i in range(3):\n    f.write(f'{i}\\n')\nf.close()\n", "log.txt", ""),
-    "two files": ("with open('a.txt', 'w') as a, open('b.bin', 'wb') as b:\n    for i in range(3):\n        a.write(str(i))\n        b.write(bytes([i]))\n", "a.txt,b.bin", ""),
-    "csv writer": ("import csv\nwith open('t.csv', 'w', newline='') as f:\n    w = csv.writer(f)\n    w.writerow(['i', 'x'])\n    for i in range(3):\n        w.writerow([i, random.random()])\n", "t.csv", ""),
-    "read by lines": ("got = []\nwith open('in.txt') as f:\n    for line in f:\n        got.append(line.strip() + str(random.random()))\nopen('out.txt', 'w').write('\\n'.join(got))\n", "out.txt", "open('in.txt', 'w').write('a\\nb\\nc\\nd\\n')"),
-    "read by hand": ("f = open('in.txt')\ngot = []\nwhile line := f.readline():\n    got.append(line)\nf.close()\nopen('out.txt', 'w').write(''.join(got))\n", "out.txt", "open('in.txt', 'w').write('a\\nb\\nc\\n')"),
-    "pathlib": ("from pathlib import Path\nfor i in range(3):\n    Path('p.txt').write_text('y' * i)\n    with Path('q.txt').open('a') as f: f.write(str(i))\n", "p.txt,q.txt", ""),
-    "one file an iteration": ("for i in range(3):\n    with open(f'part-{i}.txt', 'w') as f: f.write(str(random.random()))\n", "part-0.txt,part-1.txt,part-2.txt", ""),
-    "written in a function": ("for i in range(3):\n    save(i)\n", "log.txt", "def save(i):\n    with open('log.txt', 'a') as f: f.write(f'{i}\\n')\n"),
-    "json lines and a summary": ("import json\nfor i in range(3):\n    with open('m.jsonl', 'a') as f: f.write(json.dumps({'i': i}) + '\\n')\nwith open('sum.txt', 'w') as f: f.write(open('m.jsonl').read())\n", "m.jsonl,sum.txt", ""),
-    "in another folder": ("import os\nos.makedirs('out', exist_ok=True)\nos.chdir('out')\nfor i in range(3):\n    open('log.txt', 'a').write(f'{i}\\n')\nos.chdir('..')\n", "out/log.txt", ""),
+    "append to a file that was there": (
+        "for i in range(3):\n    open('log.csv', 'a').write(f'{i}\\n')\n",
+        "log.csv",
+        "import os\nif not os.path.exists('log.csv'): open('log.csv', 'w').write('old\\n')\n",
+    ),
+    "rewritten each iteration": (
+        "import json\nfor i in range(4):\n    with open('status.json', 'w') as f:\n        json.dump({'i': i, 'pad': 'x' * (9 - i)}, f)\n",
+        "status.json",
+        "",
+    ),
+    "open around the loop": (
+        "with open('log.txt', 'w') as f:\n    for i in range(4):\n        f.write(f'{i} {random.random()}\\n')\n    f.write('end\\n')\n",
+        "log.txt",
+        "",
+    ),
+    "open around, flushed and not": (
+        "with open('log.txt', 'w') as f:\n    for i in range(4):\n        f.write('x' * 3000)\n        if i % 2: f.flush()\n",
+        "log.txt",
+        "",
+    ),
+    "opened in the set-up": (
+        "f = open('log.txt', 'w')\nf.write('head\\n')\nfor i in range(3):\n    f.write(f'{i}\\n')\nf.close()\n",
+        "log.txt",
+        "",
+    ),
+    "two files": (
+        "with open('a.txt', 'w') as a, open('b.bin', 'wb') as b:\n    for i in range(3):\n        a.write(str(i))\n        b.write(bytes([i]))\n",
+        "a.txt,b.bin",
+        "",
+    ),
+    "csv writer": (
+        "import csv\nwith open('t.csv', 'w', newline='') as f:\n    w = csv.writer(f)\n    w.writerow(['i', 'x'])\n    for i in range(3):\n        w.writerow([i, random.random()])\n",
+        "t.csv",
+        "",
+    ),
+    "read by lines": (
+        "got = []\nwith open('in.txt') as f:\n    for line in f:\n        got.append(line.strip() + str(random.random()))\nopen('out.txt', 'w').write('\\n'.join(got))\n",
+        "out.txt",
+        "open('in.txt', 'w').write('a\\nb\\nc\\nd\\n')",
+    ),
+    "read by hand": (
+        "f = open('in.txt')\ngot = []\nwhile line := f.readline():\n    got.append(line)\nf.close()\nopen('out.txt', 'w').write(''.join(got))\n",
+        "out.txt",
+        "open('in.txt', 'w').write('a\\nb\\nc\\n')",
+    ),
+    "pathlib": (
+        "from pathlib import Path\nfor i in range(3):\n    Path('p.txt').write_text('y' * i)\n    with Path('q.txt').open('a') as f: f.write(str(i))\n",
+        "p.txt,q.txt",
+        "",
+    ),
+    "one file an iteration": (
+        "for i in range(3):\n    with open(f'part-{i}.txt', 'w') as f: f.write(str(random.random()))\n",
+        "part-0.txt,part-1.txt,part-2.txt",
+        "",
+    ),
+    "written in a function": (
+        "for i in range(3):\n    save(i)\n",
+        "log.txt",
+        "def save(i):\n    with open('log.txt', 'a') as f: f.write(f'{i}\\n')\n",
+    ),
+    "json lines and a summary": (
+        "import json\nfor i in range(3):\n    with open('m.jsonl', 'a') as f: f.write(json.dumps({'i': i}) + '\\n')\nwith open('sum.txt', 'w') as f: f.write(open('m.jsonl').read())\n",
+        "m.jsonl,sum.txt",
+        "",
+    ),
+    "in another folder": (
+        "import os\nos.makedirs('out', exist_ok=True)\nos.chdir('out')\nfor i in range(3):\n    open('log.txt', 'a').write(f'{i}\\n')\nos.chdir('..')\n",
+        "out/log.txt",
+        "",
+    ),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_files_come_out_the_same_killed_at_any_boundary(shape):
     cell, files, before = SHAPES[shape]
-    found = rehearse(cell, "import random\n" + before, names=["i"] if "range" in cell else ["got"], files=files.split(","))
+    found = rehearse(
+        cell, "import random\n" + before, names=["i"] if "range" in cell else ["got"], files=files.split(",")
+    )
     assert found.ok, str(found)
     assert found.kills >= 4
 

@@ -154,7 +154,9 @@ def test_a_second_kernel_is_refused_while_the_first_lives_and_takes_over_when_it
         assert second.run("len(history)")[0].strip() == "0"
         os.kill(first.pid, signal.SIGKILL)
         time.sleep(0.5)
-        told, error = second.run(magic() + SLOW.replace("time.sleep(0.02)", "time.sleep(0.02 * 1)").replace("400", "400"))
+        told, error = second.run(
+            magic() + SLOW.replace("time.sleep(0.02)", "time.sleep(0.02 * 1)").replace("400", "400")
+        )
         assert error.startswith("ChangedError"), told + error
         told, error = second.run("%config NBResume.every = '1'\nimport time as t2\ntime.sleep = lambda s: None")
         cell = second.send(magic() + SLOW)

@@ -53,7 +53,9 @@ LOOP = "log = []\nfor e in range(3):\n    for (x,) in loader:\n        opt.zero_
 def outcome(cell: str, before: str, magic: str, imports: str = "") -> list:
     """Run a cell in a process of its own; returns names, streams, and what is drawn afterwards."""
     names = ["log", "rng", "old", "mine", "order", "kids", "loss", "model", "opt"]
-    return json.loads(script(PROGRAM.format(cell=cell, before=before, magic=magic, imports=imports, names=names), seed="0"))
+    return json.loads(
+        script(PROGRAM.format(cell=cell, before=before, magic=magic, imports=imports, names=names), seed="0")
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -91,5 +93,7 @@ def test_loading_the_extension_draws_nothing():
 
 def test_a_module_of_random_numbers_that_nobody_imported_stays_unimported():
     """torch costs seconds; whether it is there is the user's business."""
-    out = script("import sys, nbresume._magic, nbresume._session, nbresume._capture\nprint([m for m in ('torch', 'pandas', 'dill', 'tqdm') if m in sys.modules])")
+    out = script(
+        "import sys, nbresume._magic, nbresume._session, nbresume._capture\nprint([m for m in ('torch', 'pandas', 'dill', 'tqdm') if m in sys.modules])"
+    )
     assert out.strip() == "[]"

@@ -15,6 +15,7 @@ from nbresume._magic._extension import Extension
 from nbresume.errors import BusyError, ChangedError, CorruptError, NotFoundError, RefusedError, StoppedError
 from nbresume.testing import attempt
 
+
 @pytest.fixture(autouse=True)
 def streams():
     """Give the streams back to the test's process."""
@@ -72,7 +73,10 @@ def test_the_streams_go_on_where_the_snapshot_stood(notebook):
 
 def test_a_completed_run_restores_in_the_same_kernel_and_runs_nothing(notebook, capsys):
     notebook.run("ticks = []\nlog = []\ndef tick(): open('ticks', 'a').write('x')")
-    cell = magic() + "import os\nfor i in range(4):\n    os.system('true')\n    log.append(i)\n    os.close(os.open('tick%d' % len(os.listdir('.')), os.O_CREAT))\nsum(log)"
+    cell = (
+        magic()
+        + "import os\nfor i in range(4):\n    os.system('true')\n    log.append(i)\n    os.close(os.open('tick%d' % len(os.listdir('.')), os.O_CREAT))\nsum(log)"
+    )
     assert notebook.run(cell) == 6
     import os
 
@@ -112,7 +116,11 @@ def test_results_that_were_changed_by_hand_are_not_overwritten(notebook, capsys)
 # ------------------------------------------------------------------ a new kernel
 
 
-def interrupted(notebook, cell: str = "for i in range(6):\n    log.append(i * lr)\n    if i == stop: raise ValueError\n", before: str = "") -> str:
+def interrupted(
+    notebook,
+    cell: str = "for i in range(6):\n    log.append(i * lr)\n    if i == stop: raise ValueError\n",
+    before: str = "",
+) -> str:
     """Leave an interrupted run behind and restart; returns its cell."""
     notebook.run("log, lr, stop = [], 0.1, 3\n" + before)
     notebook.fails(magic() + cell)
@@ -155,7 +163,9 @@ def test_a_changed_run_stops_with_the_difference_and_touches_nothing(notebook, c
     notebook.run("log.append('untouched')\n" + now)
     before = notebook.files()
     capsys.readouterr()
-    error = notebook.fails((cell.replace(*edit) if edit else cell).replace("--every 1", f"--every 1 --on-restart {word}"))
+    error = notebook.fails(
+        (cell.replace(*edit) if edit else cell).replace("--every 1", f"--every 1 --on-restart {word}")
+    )
     told = "".join(capsys.readouterr())
     assert isinstance(error, ChangedError)
     assert difference in told
@@ -202,7 +212,9 @@ def test_a_changed_local_module_stops_by_its_name(notebook, monkeypatch, capsys)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = "import helper_nb\n"
     try:
-        cell = interrupted(notebook, "for i in range(6):\n    log.append(helper_nb.f(i))\n    if i == stop: raise ValueError\n", before)
+        cell = interrupted(
+            notebook, "for i in range(6):\n    log.append(helper_nb.f(i))\n    if i == stop: raise ValueError\n", before
+        )
         file.write_text("def f(x):\n    return x + 1\n")
         importlib.reload(sys.modules["helper_nb"])
         assert isinstance(notebook.fails(cell), ChangedError)
@@ -329,7 +341,9 @@ def test_a_run_that_lives_in_another_process_is_refused(notebook, capsys):
 
     cell = interrupted(notebook)
     code = "import sys\nfrom pathlib import Path\nfrom nbresume._store import RunFolder\nlock = RunFolder.open(Path(sys.argv[1])).take()\nprint(1, flush=True)\nsys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, notebook.runs[0].path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, notebook.runs[0].path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         other.stdout.readline()
         for word in ("ask", "supersede"):
             error = notebook.fails(cell.replace("--every 1", f"--on-restart {word}"))
@@ -400,7 +414,9 @@ def test_a_wrong_value_in_the_environment_is_told(notebook, monkeypatch, capsys,
 
 def test_plan_tells_what_each_statement_does_and_runs_nothing(notebook, capsys):
     notebook.run("log, lr = [], 0.1")
-    notebook.run(magic("--plan") + "x = open('made', 'w')\nfor i in range(3):\n    log.append(i * lr)\nlog.append('end')\n1 / 0")
+    notebook.run(
+        magic("--plan") + "x = open('made', 'w')\nfor i in range(3):\n    log.append(i * lr)\nlog.append('end')\n1 / 0"
+    )
     told = capsys.readouterr().out
     assert notebook["log"] == []
     assert "x" not in notebook
@@ -418,7 +434,9 @@ def test_strict_refuses_what_would_be_added(notebook, capsys):
     assert "--vars" in told
     notebook.restart()
     notebook.run("log = []")
-    notebook.run("%%resumable u --vars log,total,i --strict\ntotal = 0\nfor i in range(3):\n    total += i\n    log.append(i)")
+    notebook.run(
+        "%%resumable u --vars log,total,i --strict\ntotal = 0\nfor i in range(3):\n    total += i\n    log.append(i)"
+    )
 
 
 def test_what_is_added_is_said_once(notebook, capsys):
@@ -431,7 +449,10 @@ def test_rebuild_names_are_never_saved(notebook):
     import threading
 
     notebook.run("log = []\nimport threading")
-    cell = magic("--rebuild lock") + "lock = threading.Lock()\nfor i in range(6):\n    with lock: log.append(i)\n    if i == 3 and not go: raise ValueError\n"
+    cell = (
+        magic("--rebuild lock")
+        + "lock = threading.Lock()\nfor i in range(6):\n    with lock: log.append(i)\n    if i == 3 and not go: raise ValueError\n"
+    )
     notebook.run("go = False")
     notebook.fails(cell.replace("not go", "True"))
     notebook.restart()
@@ -468,7 +489,10 @@ def test_an_undeclared_object_that_the_loop_does_not_touch_never_matters(noteboo
 
 def test_current_tells_the_cell_about_its_run(notebook):
     notebook.run("import nbresume\nlog = []")
-    notebook.run(magic() + "for i in range(3):\n    for j in range(2):\n        c = nbresume.current()\n        log.append((c.name, c.attempt, c.resumed, c.cursor, c.step_key))\n    c = None\nc = None\n")
+    notebook.run(
+        magic()
+        + "for i in range(3):\n    for j in range(2):\n        c = nbresume.current()\n        log.append((c.name, c.attempt, c.resumed, c.cursor, c.step_key))\n    c = None\nc = None\n"
+    )
     name, number, resumed, cursor, key = notebook["log"][3]
     assert (name, number, resumed, cursor) == ("t", 1, False, (("i", 1), ("j", 1)))
     assert key == f"{notebook.runs[0].id}/i=1/j=1"

@@ -9,10 +9,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pytest
-
 # Loaded before the processes are forked, so that they don't each load it.
 import numpy
+import pytest
 import torch
 import torch.utils.data  # noqa: F401
 from tqdm import tqdm  # noqa: F401

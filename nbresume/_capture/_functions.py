@@ -2,7 +2,8 @@
 
 One that its own name finds is saved by that name: restored objects get the notebook's own class, so that ``isinstance``
 holds at any depth. A copy made by dill travels with it, for the kernel in which its cell has not been run yet. A lambda
-or a closure has no such name: it is saved by its code, and its cells belong to the graph, so that a recorder over a list
+or a closure has no such name: it is saved by its code, and its cells belong to the graph, so that a recorder over a
+list
 keeps recording into that list.
 """
 
@@ -20,7 +21,6 @@ from typing import Any
 
 from .._identity import fingerprint
 from ..errors import ReplayError
-
 
 _FIXED = (
     type(None), bool, int, float, complex, str, bytes, tuple, frozenset, type, types.FunctionType, types.ModuleType,
@@ -154,7 +154,7 @@ def reduce_function(function: types.FunctionType) -> Any:
 def reduce_cell(cell: types.CellType) -> Any:
     """Reduce a closure's cell, which two closures may share."""
     try:
-        content = (cell.cell_contents,)
+        content: tuple[Any, ...] = (cell.cell_contents,)
     except ValueError:
         content = ()
     return make_cell, (), {"content": content}, None, None, fill_cell

@@ -1,7 +1,8 @@
 """The pickler of the object graph, and its way back.
 
 One C pickler, protocol 5, walks all that is saved in one go: what was one object stays one object. Only a few kinds are
-taken out of its hands: arrays (``_memory``), functions and classes of the notebook (``_functions``), and *inputs*, large
+taken out of its hands: arrays (``_memory``), functions and classes of the notebook (``_functions``), and *inputs*,
+large
 things that the notebook makes again and that are saved by name as long as they are unchanged.
 """
 
@@ -110,7 +111,7 @@ def payload(block: Block) -> memoryview:
     data = block.data
     if data is None:
         return memoryview(b"")
-    return memoryview(np.ascontiguousarray(data).reshape(-1).view("u1"))
+    return np.ascontiguousarray(data).reshape(-1).view("u1").data
 
 
 class _Pickler(pickle.Pickler):
@@ -126,7 +127,7 @@ class _Pickler(pickle.Pickler):
         self._torch = sys.modules.get("torch")
         self._globals = _process_globals()
 
-    def reducer_override(self, obj: Any) -> Any:  # noqa: PLR0911  # one line a kind
+    def reducer_override(self, obj: Any) -> Any:  # one line a kind
         kind = type(obj)
         if id(obj) in self._inputs:
             return _input, (self._inputs[id(obj)],)
@@ -185,7 +186,7 @@ class _Pickler(pickle.Pickler):
 
 def _process_globals() -> dict[int, str]:
     """Objects that stand for the process's own random streams: saved by name, their state goes with the RNG."""
-    found = {id(random._inst): "random"}  # type: ignore[attr-defined]  # noqa: SLF001
+    found = {id(random._inst): "random"}  # noqa: SLF001
     found[id(np.random.mtrand._rand)] = "numpy"  # noqa: SLF001
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -267,7 +268,7 @@ class _Unpickler(pickle.Unpickler):
 
     def _tensor(self, index: int, kind: type) -> Any:
         tensor = self._array(index)
-        return tensor if type(tensor) is kind else kind(tensor, requires_grad=False)  # type: ignore[call-arg]
+        return tensor if type(tensor) is kind else kind(tensor, requires_grad=False)
 
 
 # What the stream refers to. The unpickler puts its own methods in the place of the first few.
@@ -301,7 +302,7 @@ def _torch_generator(device: str, state: Any) -> Any:
 
 def _process_global(name: str) -> Any:
     if name == "random":
-        return random._inst  # type: ignore[attr-defined]  # noqa: SLF001
+        return random._inst  # noqa: SLF001
     if name == "numpy":
         return np.random.mtrand._rand  # noqa: SLF001
     return sys.modules["torch"].default_generator

@@ -1,6 +1,7 @@
 """Objects that pickle would save and could not load again, or would save as something else.
 
-* An iterator over a dict's items would be saved with the values of the snapshot, cut off from the dict that the body goes
+* An iterator over a dict's items would be saved with the values of the snapshot, cut off from the dict that the body
+goes
   on changing.
 * An exception of a class with a constructor of its own would be called with the wrong arguments.
 * An object whose class has ``__getattr__`` is asked for ``__setstate__`` before it has the attributes it answers from.

@@ -186,8 +186,7 @@ class _Walker:
             else:
                 if isinstance(reduced, str):
                     return self._node(_name(value), reduced)
-                parts = [list(part) if i > 2 and part is not None else part for i, part in enumerate(reduced[:5])]  # noqa: PLR2004
-                return self._node(_name(value), *parts)
+                return self._node(_name(value), *reduced[:3], *(list(part or ()) for part in reduced[3:5]))
         content: list[Any] = []
         if isinstance(value, dict):
             content = [dict(value)]

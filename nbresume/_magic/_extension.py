@@ -126,7 +126,7 @@ class Extension:
         """Let tracebacks show the magic line as the user wrote it."""
         known = linecache.cache.get(filename)
         magic = next((line for line in self._raw().splitlines() if line.startswith(MAGIC)), None)
-        if magic is not None and known is not None and len(known) == 4 and known[2]:  # noqa: PLR2004  # not a lazy entry
+        if magic is not None and known is not None and len(known) != 1:  # one field: linecache reads it when asked
             lines = [f"{magic}\n" if line.startswith(MARKER) else line for line in known[2]]
             linecache.cache[filename] = (known[0], known[1], lines, known[3])
 
@@ -188,12 +188,12 @@ transform_text.has_side_effects = True  # type: ignore[attr-defined]
 
 def rejected(error: NbresumeError) -> Exception:
     """Make of an error one that IPython takes as a refusal of the cell, under its own name."""
-    kind = type(type(error).__name__, (_Rejected, InputRejected), {})
+    kind = type(type(error).__name__, (_RejectedError, InputRejected), {})
     made: Exception = kind(str(error))
     return made
 
 
-class _Rejected(NbresumeError):
+class _RejectedError(NbresumeError):
     """A refusal on its way through IPython."""
 
 

@@ -19,7 +19,7 @@ _WORDS = "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, lo
 
 
 @magics_class
-class NbresumeMagics(Magics):  # type: ignore[misc]  # IPython's class has no types
+class NbresumeMagics(Magics):  # IPython's class has no types
     """The line magic."""
 
     def __init__(self, shell: Any, host: Host) -> None:
@@ -78,7 +78,7 @@ class NbresumeMagics(Magics):  # type: ignore[misc]  # IPython's class has no ty
 @argument("--strict", action="store_true", help="refuse instead of adding names to what is saved")
 @argument("--plan", action="store_true", help="print what each statement will do, and run nothing")
 @argument("--store", help="where runs live")
-def resumable_stub(line: str, cell: str | None = None) -> None:
+def resumable_stub(line: str, cell: str | None = None) -> None:  # noqa: ARG001  # what IPython passes
     """Make this cell resumable: it survives the death of its kernel, to the bit."""
     # The input transformer has taken the line away before a magic could be called; only a program comes here.
     raise UsageError("%%resumable works as the first line of a cell (below %%time at most), not through run_cell_magic")

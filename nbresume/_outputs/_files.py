@@ -1,6 +1,7 @@
 """The files a cell writes by itself.
 
-While a cell runs, ``open`` is managed: the user gets the very object that Python's own ``open`` returns, and we remember
+While a cell runs, ``open`` is managed: the user gets the very object that Python's own ``open`` returns, and we
+remember
 it. What a file was at a snapshot is its length, a fingerprint of its end, and a copy where it is small and is rewritten
 as a whole. On a resume every such file is moved aside before the set-up or a ``with`` runs again; what those write is
 dropped; then the file is put back and cut to what the snapshot knew. What is cut off is kept in the run's folder.
@@ -133,7 +134,7 @@ class Files:
         if not isinstance(file, (str, bytes, os.PathLike)):
             return None
         path = os.path.realpath(os.fsdecode(file))
-        ours = path.startswith((*self._skipped, "/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")
+        ours = path.startswith((*self._skipped, "/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")  # noqa: S108  # users do write there
         return None if ours or path.endswith(".pyc") else path
 
     # ------------------------------------------------------------------ at a boundary
@@ -331,7 +332,7 @@ def _tail_digest(path: Path, length: int) -> str:
 
 
 def _writable_descriptors() -> set[tuple[str, str]]:
-    """Return paths (and inodes) of regular files that this process has open for writing; empty where no one can tell."""
+    """Return path and descriptor of each regular file open for writing in this process; none where nobody can tell."""
     found: set[tuple[str, str]] = set()
     if not sys.platform.startswith("linux"):
         return found
@@ -359,8 +360,8 @@ def _mapped_for_writing() -> set[str]:
         return set()
     with io.FileIO("/proc/self/maps") as maps:
         lines = maps.readall().decode("utf-8", "replace").splitlines()
-    fields = [line.split(maxsplit=5) for line in lines if " rw-s " in line]
-    return {f[5] for f in fields if len(f) > 5 and f[5].startswith("/") and not f[5].startswith(_SHARED)}  # noqa: PLR2004
+    paths = {line[line.find("/") :] for line in lines if " rw-s " in line and "/" in line}
+    return {path for path in paths if not path.startswith(_SHARED)}
 
 
 _SHARED = ("/dev/", "/memfd", "/SYSV")

@@ -31,7 +31,7 @@ class OutputLog:
         try:
             stream.write = self._both  # type: ignore[method-assign]
         except AttributeError:  # a terminal's own stream takes no attributes: stand before it
-            sys.stdout = _Tee(stream, self)  # type: ignore[assignment]
+            sys.stdout = _Tee(stream, self)
 
     def stop(self) -> None:
         """Put standard output back."""

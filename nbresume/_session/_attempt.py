@@ -206,7 +206,7 @@ class Attempt:
         return size if isinstance(size, int) else 0
 
     def _announce(self, selection: Selection) -> None:
-        """Say which names are saved beside the declared ones: at once those that the cell can bind, others as they join."""
+        """Say which names are saved beside the declared ones: what the cell can bind at once, others as they join."""
         declared = self.plan.options.declared
         names = {*selection.saved, *(self.scope.bindable if not self._told else ())} - set(declared) - self._told
         self._told |= names | {""}
@@ -291,7 +291,8 @@ class Attempt:
                 raise ReplayError(f"{place!r} is not there. Run the cells that make it, then this one again")
             if digest and not self._fresh and self._input_digest(place) != digest:
                 raise ReplayError(
-                    f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel and run the "
+                    f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel "
+                    f"and run the "
                     "notebook from its top"
                 )
 
@@ -330,7 +331,8 @@ class Attempt:
         assert self._snapshot is not None  # noqa: S101  # back_to comes first
         if self.disturbed and self._state_digest() != self._digest:
             raise ReplayError(
-                f"on the way back a statement changed what had been restored ({self._changed_name()}): going on would be "
+                f"on the way back a statement changed what had been restored ({self._changed_name()}): going on "
+                f"would be "
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
@@ -347,9 +349,12 @@ class Attempt:
 
     def _changed_name(self) -> str:
         for name, value in self._graph["names"].items():
-            if fingerprint(value).digest != fingerprint(self.places[name] if name in self.places else None).digest:
+            if fingerprint(value).digest != self._digest_of(name):
                 return str(name)
         return "an object that several names share"
+
+    def _digest_of(self, place: str) -> str:
+        return fingerprint(self.places[place]).digest if place in self.places else ""
 
     def close(self, **more: Any) -> None:
         """Commit the end of the run and say so."""

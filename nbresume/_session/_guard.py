@@ -20,7 +20,8 @@ _Streams = list[tuple[Any, Any]]
 class Guard:
     """Remembers what an iterable's expression read when its loop was entered.
 
-    Random generators inside (a ``DataLoader`` with a generator of its own) move as items are fetched; their states at the
+    Random generators inside (a ``DataLoader`` with a generator of its own) move as items are fetched; their states at
+    the
     entry are remembered, so that the replay starts there.
 
     Parameters
@@ -61,7 +62,8 @@ class Guard:
             for name, digest in self._digests.items():
                 if content_digest(self._values[name], definitions=self._definitions)[0] != digest:
                     raise RefusedError(
-                        f"the items of 'for {label}' come from {name!r}, which changes while the loop runs: they can't be "
+                        f"the items of 'for {label}' come from {name!r}, which changes while the loop runs: "
+                        f"they can't be "
                         "made again as they were",
                         f"Loop over a copy (for {label} in list(…)), or use a while loop that takes from {name!r}",
                     )

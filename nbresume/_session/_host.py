@@ -57,7 +57,7 @@ class Host:
         namespace: dict[str, Any],
         root: Path,
         tell: Callable[[str], None],
-        on_change: Callable[[RunFolder], None] = lambda run: None,
+        on_change: Callable[[RunFolder], None] = lambda _run: None,
     ) -> None:
         self.namespace, self.tell, self.on_change = namespace, tell, on_change
         self.store = Store(root)

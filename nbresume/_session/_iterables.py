@@ -2,13 +2,16 @@
 
 Five ways, tried in this order when the loop is entered:
 
-``graph``   Python's own iterators over containers, and wrappers of them, know their position: the iterator itself belongs
-            to the object graph, with the container it walks over. Going on is O(1), the order is pinned, and a list that
+``graph``   Python's own iterators over containers, and wrappers of them, know their position: the iterator itself
+            belongs
+            to the object graph, with the container it walks over. Going on is O(1), the order is pinned, and a list
+            that
             the body appends to is that very list. So does an iterator object of a class of the user's.
 ``bar``     A progress bar is made again and given the iterator of what it wraps; it starts at k of N.
 ``file``    An open file is read by lines from its offset; what the body reads from it by itself counts too.
 ``state``   An iterable with ``state_dict`` and ``load_state_dict`` tells its own state.
-``replay``  Anything else is made again under the RNG of the loop's entry and advanced; the last item delivered must come
+``replay``  Anything else is made again under the RNG of the loop's entry and advanced; the last item delivered must
+            come
             out with the same fingerprint. The RNG state before a ``next()`` that drew belongs to the cursor, since the
             body's own draws lie between.
 """
@@ -64,7 +67,7 @@ _LEAVES = frozenset(
             reversed(collections.deque()),
             reversed([]),
             reversed(()),
-            iter(_Sequence()),  # type: ignore[call-overload]
+            iter(_Sequence()),
             iter(np.arange(0)),
         ],
     )

@@ -153,7 +153,8 @@ class Runtime:
         before = self._entering.get((self.unit.name, number)) if self.live else None
         if before and before != self.attempt.live_digest():
             self._doubt = RefusedError(
-                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume it is entered "
+                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume "
+                f"it is entered "
                 "again, and would change it twice",
                 "Put what it changes into the body, or the 'with' inside the innermost loop",
             )
@@ -328,12 +329,8 @@ class Runtime:
             return None
         rewritten = self._functions.of(function)
         assert rewritten is not None  # noqa: S101  # the snapshot says that it was followed
-        keywords = {
-            name: None
-            for name in rewritten.function.__code__.co_varnames[rewritten.needs :][
-                : rewritten.function.__code__.co_kwonlyargcount
-            ]
-        }
+        code = rewritten.function.__code__
+        keywords = dict.fromkeys(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
         return self._follow(number, rewritten, (None,) * rewritten.needs, keywords)
 
     def _follow(self, number: int, rewritten: Rewritten, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -148,11 +148,12 @@ class Scope:
         value = self.places[place]
         try:
             digest, met = content_digest(value, definitions=self.definitions)
-        except Exception as error:  # noqa: BLE001  # whatever a foreign reduce raises
+        except Exception as error:  # whatever a foreign reduce raises
             if hasattr(value, "__next__") and place in self.plan.unit.read_elsewhere | self.plan.unit.read_inside:
                 found = culprit(place, value, error, definitions=self.definitions)
                 way = (
-                    "Loop over it directly (for item in it), make a list of it, or use an object of a class of your own "
+                    "Loop over it directly (for item in it), make a list of it, or use an object of a class of "
+                    "your own "
                     "that keeps its position in attributes"
                 )
                 raise UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way) from error
@@ -235,7 +236,7 @@ class Scope:
             inputs |= {place: self.places[place] for place in self.opaque if place in self.places}
             try:
                 captured = capture(graph, definitions=self.definitions, inputs=inputs, places=values)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # whatever a foreign reduce raises
                 if not self._drop_unsaveable(values, needed, remade):
                     self._blame_frames(parts, stack, error)
                 continue

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import h5py
 import numpy as np
@@ -68,8 +68,7 @@ def write_snapshot(path: Path, meta: Json, stream: bytes, tables: bytes, blocks:
             _put(file, "nbresume/meta", np.frombuffer(described.encode(), "u1"), digests)
             seal = json.dumps({"format": FORMAT, "digests": digests, "root": _root(digests)})
             file["nbresume/seal"] = np.frombuffer(seal.encode(), "u1")
-        size = temp.stat().st_size
-    return size
+        return temp.stat().st_size
 
 
 def _write_blocks(file: h5py.File, blocks: Sequence[BlockLike], digests: dict[str, str]) -> list[list[Any]]:
@@ -109,7 +108,7 @@ def _put(file: h5py.File, name: str, data: NDArray[Any], digests: dict[str, str]
 
 
 def _digest(data: NDArray[Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(data.reshape(-1).view("u1"))
+    return xxhash.xxh3_128_hexdigest(data.reshape(-1).view("u1").data)
 
 
 def _root(digests: dict[str, str]) -> str:
@@ -258,7 +257,7 @@ class _Reader:
             data = snapshot._read(self._file, name)  # noqa: SLF001
             target[...] = np.ascontiguousarray(data).reshape(-1).view(target.dtype).reshape(target.shape)
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

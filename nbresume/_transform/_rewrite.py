@@ -82,7 +82,8 @@ def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) 
     if not plan.loops and not plan.calls:
         raise RefusedError(
             "this cell has no boundary: no loop of its own, and no call of a notebook function that holds one",
-            "Put the loop into the cell, or call the function as a whole statement (fit(model), or result = fit(model)). "
+            "Put the loop into the cell, or call the function as a whole statement (fit(model), or result = "
+            "fit(model)). "
             "A loop inside a library can't be followed yet",
             1,
         )
