@@ -30,17 +30,17 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     "while with a draw in its test": ("n", "n = 0\nwhile random.random() < 0.75 and n < 6:\n    n += 1\n", ""),
     "nest of 2": (
         "log,total",
-        "log = []\nfor i in range(3):\n    total = 0.0\n    for j in range(2):\n        total += i * 10 + j + random.random()\n    log.append(total)\n",
+        "log = []\nfor i in range(2):\n    total = 0.0\n    for j in range(2):\n        total += i * 10 + j + random.random()\n    log.append(total)\n",
         "",
     ),
     "nest of 3": (
         "log",
-        "log = []\nfor i in range(2):\n    a = [i]\n    for j in 'ab':\n        a.append(j)\n        for k in (1,):\n            log.append((i, j, k, tuple(a), random.random()))\n",
+        "log = []\nfor i in range(2):\n    a = [i]\n    for j in 'ab'[i:]:\n        a.append(j)\n        for k in (1,):\n            log.append((i, j, k, tuple(a), random.random()))\n",
         "",
     ),
     "while in for": (
         "log",
-        "log = []\nfor i in range(1, 4):\n    n = i\n    while n:\n        n -= 1\n        log.append((i, n))\n",
+        "log = []\nfor i in range(1, 3):\n    n = i\n    while n:\n        n -= 1\n        log.append((i, n))\n",
         "",
     ),
     "for in while": (
@@ -65,7 +65,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "continue around an inner loop": (
         "log",
-        "log = []\nfor i in range(4):\n    if i == 1: continue\n    for j in range(2):\n        if j == i: continue\n        log.append((i, j))\n    log.append(i)\n",
+        "log = []\nfor i in range(3):\n    if i == 1: continue\n    for j in range(2):\n        if j == i: continue\n        log.append((i, j))\n    log.append(i)\n",
         "",
     ),
     "while else": ("n,log", "n, log = 3, []\nwhile n:\n    n -= 1\nelse:\n    log.append('done')\nlog.append(n)\n", ""),
@@ -91,7 +91,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "try around an inner loop": (
         "log",
-        "log = []\nfor i in range(3):\n    try:\n        for j in range(2):\n            log.append((i, 1 // (i + j - 1)))\n    except ZeroDivisionError:\n        log.append((i, 'zero'))\n    finally:\n        log.append('f')\n",
+        "log = []\nfor i in range(2):\n    try:\n        for j in range(2):\n            log.append((i, 1 // (i + j - 1)))\n    except ZeroDivisionError:\n        log.append((i, 'zero'))\n    finally:\n        log.append('f')\n",
         "",
     ),
     "with": (
@@ -116,7 +116,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "else around, random": (
         "log",
-        "log = []\nfor i in range(3):\n    if random.random() < 0.5:\n        for j in range(2): log.append((i, j))\n    else:\n        for j in range(1): log.append((i, -j))\n",
+        "log = []\nfor i in range(3):\n    if random.random() < 0.5:\n        for j in range(1): log.append((i, j))\n    else:\n        for j in range(1): log.append((i, -j))\n",
         "",
     ),
     "several loops": (
@@ -131,7 +131,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "target rebound": (
         "log,c",
-        "log = []\nfor c in [[1], [2], [3]]:\n    c = c + [0]\n    for j in range(1):\n        log.append((c, j))\n    c = 'bound'\nlog.append(c)\n",
+        "log = []\nfor c in [[1], [2]]:\n    c = c + [0]\n    for j in range(1):\n        log.append((c, j))\n    c = 'bound'\nlog.append(c)\n",
         "",
     ),
     "targets of every kind": (
@@ -177,8 +177,8 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "return in a loop": (
         "a,b",
-        "a = find(3)\nb = find(99)\n",
-        "def find(n):\n    for i in range(4):\n        for j in range(2):\n            if i * 2 + j == n:\n                return i, j\n    return None\n",
+        "a = find(1)\nb = find(99)\n",
+        "def find(n):\n    for i in range(2):\n        for j in range(1 + (n < 9)):\n            if i * 2 + j == n:\n                return i, j\n    return None\n",
     ),
     "enumerate": ("log", "log = []\nfor i, x in enumerate('abcd', 5):\n    log.append((i, x))\n", ""),
     "zip": ("log", "log = []\nfor a, b in zip(range(4), np.arange(4) * 2):\n    log.append((a, b))\n", ""),
@@ -201,7 +201,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "set of str": (
         "order,s",
-        "s = {'alpha', 'beta', 'gamma', 'delta'}\norder = collections.Counter()\nfor x in s:\n    order[x] += 1\nfor x in sorted(s):\n    order[x] += 1\n",
+        "s = {'alpha', 'beta', 'gamma', 'delta'}\norder = collections.Counter()\nfor x in s:\n    order[x] += 1\norder[min(s)] += 1\n",
         "",
     ),
     "generator expression with draws": (
@@ -251,7 +251,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "aliases": (
         "W1,b1,params",
-        "for i in range(3):\n    for p in params:\n        p -= 0.1 * (i + 1) * np.random.normal(size=p.shape)\n",
+        "for i in range(2):\n    for p in params:\n        p -= 0.1 * (i + 1) * np.random.normal(size=p.shape)\n",
         "W1, b1 = np.ones((2, 2)), np.zeros(2)\nparams = [W1, b1]",
     ),
     "alias that is not declared": (

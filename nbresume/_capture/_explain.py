@@ -97,6 +97,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         names = value.__code__.co_freevars
         cells = zip(names, value.__closure__ or (), strict=True)
         yield from ((f".<{name}>", cell.cell_contents) for name, cell in cells if _filled(cell))
+    elif isinstance(value, memoryview):
+        yield ".obj", value.obj
     elif isinstance(value, types.MethodType):
         yield ".__self__", value.__self__
     if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):

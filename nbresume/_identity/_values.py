@@ -26,6 +26,8 @@ _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _REPR_SAFE = frozenset({type(None), bool, int, float, str})
 _TEXT = 60
 _OPAQUE = (types.GeneratorType, types.CoroutineType, types.FrameType, types.TracebackType)
+_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "concurrent", "multiprocessing", "threading"})
+"""Packages whose objects belong to the process: they are made again, and their insides are nobody's experiment."""
 _OBJECT_METHODS = (object.__reduce__, object.__reduce_ex__, getattr(object, "__getstate__", None))
 
 
@@ -147,7 +149,7 @@ class _Walker:
         if isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
             owner = getattr(value, "__self__", None)
             return self._node("method", value.__name__, None if isinstance(owner, types.ModuleType) else owner)
-        if isinstance(value, _OPAQUE):
+        if isinstance(value, _OPAQUE) or type(value).__module__.partition(".")[0] in _PROCESS:
             return self._hole(value)
         return self._foreign(value)
 

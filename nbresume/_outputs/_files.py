@@ -192,8 +192,8 @@ class Files:
                 continue
             raise RefusedError(
                 f"{Path(path).name} is open for writing in place, by a library (HDF5, SQLite, a memory map)",
-                "Open and close it inside the body, one file an iteration; or collect the results and write them after "
-                "the loop",
+                "Write a file of its own in each iteration, opened and closed in the body; or collect the results and "
+                "write them after the loop",
             )
 
     # ------------------------------------------------------------------ on a resume
@@ -246,7 +246,7 @@ class Files:
         """Move every recorded file away, so that what runs again finds the world of the launch."""
         for place, entry in enumerate(recorded):
             path = Path(entry["path"])
-            self._known.setdefault(str(path), _Known())
+            self._known.setdefault(str(path), _Known(rewritten=bool(entry.get("whole"))))
             if path.exists():
                 target = self.folder / "aside" / f"{attempt:04d}-{place:04d}-{path.name}"
                 _fs.move(path, target)
@@ -270,6 +270,8 @@ class Files:
                 aside = self.folder / "aside" / f"{path.name}.now"
                 _fs.make_folder(aside.parent)
                 _fs.copy_prefix(path, aside, path.stat().st_size)
+            if aside is not None and self._is_cut_short(aside, entry):
+                whole = False
             had = aside.stat().st_size if aside is not None else 0
             keep = had if whole else entry["length"]
             self._put_back_one(path, aside, keep, {"at": entry.get("at")} if whole and aside is not None else entry)

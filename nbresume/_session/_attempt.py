@@ -24,7 +24,7 @@ from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
 from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
-from ._iterables import Iteration
+from ._iterables import Iteration, is_bar
 from ._places import Places
 from ._scope import Scope, Selection
 
@@ -181,6 +181,7 @@ class Attempt:
             "files": self.files.state(),
             "readers": self.files.reader_positions(),
             "log": self.log.length(),
+            "bars": self.scope.bars(),
             "active": self._active + time.monotonic() - self._since,
             **more,
         }
@@ -341,11 +342,19 @@ class Attempt:
             self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
         self.files.put_readers(meta["readers"])
         self._bind()
+        for name, n in meta["bars"].items():
+            if name in self.places and is_bar(self.places[name]):
+                self.places[name].n = self.places[name].last_print_n = n
         put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
         self.scope.launch = self._graph["launch"]
         self._graph = None
         self._since = time.monotonic()
         put_rng(meta["rng"])
+
+    def put_world(self, rng: Json, ambient: dict[str, Any]) -> None:
+        """Put random streams and ambient state where they were at an earlier place of the run."""
+        put_ambient(ambient, self._graph["launch"], self._here)
+        put_rng(rng)
 
     def _changed_name(self) -> str:
         for name, value in self._graph["names"].items():

@@ -57,6 +57,9 @@ class Frame:
     iteration: Iteration | None = None
     pyframe: FrameType | None = None
     unsaved: tuple[str, ...] = ()
+    entry: Json = field(default_factory=dict)
+    """Random streams before a ``with`` was entered, whose manager may put them back at its end."""
+    ambient: dict[str, Any] = field(default_factory=dict)
 
     def cursor(self) -> Json:
         """Describe the frame in JSON values."""
@@ -67,6 +70,8 @@ class Frame:
             found["branch"] = self.branch
         if self.iteration is not None and not self.done:
             found["iteration"] = self.iteration.cursor()
+        if self.entry:
+            found["entry"] = self.entry
         if self.kind == "call":
             found["unsaved"] = list(self.unsaved)
         return found

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._identity import reads_and_writes
 from .._transform import UnitPlan, rewrite_function
-from .._transform._names import LOOPS, own_nodes
+from .._transform._names import LOOPS, bound_names, own_nodes, read_names
 from ..errors import RefusedError
 
 RESUMABLE = "__nbresume_resumable__"
@@ -107,6 +107,13 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef | None:
     return node
 
 
+def _shares_cells(node: ast.FunctionDef) -> bool:
+    """Whether functions inside share variables with it: restored, each would have cells of its own."""
+    bound = bound_names(node.body) | {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+    inner = [n for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.Lambda)) and n is not node]
+    return any(read_names(one) & bound - {getattr(one, "name", "")} for one in inner)
+
+
 class Functions:
     """Rewrites the functions that a cell calls, each once for a run."""
 
@@ -123,6 +130,20 @@ class Functions:
             self._known[function] = self._rewrite(function)
         return self._known[function]
 
+    def adopt(self, restored: Any, own: Any) -> None:
+        """Take a function that came back from a snapshot for the notebook's own, whose source is known."""
+        new, old = plain_function(restored, self._namespace), plain_function(own, self._namespace)
+        known = self._known.get(old) if old is not None else None
+        if new is None or old is None or known is None or new is old:
+            return
+        if new.__code__.co_freevars != old.__code__.co_freevars:
+            return
+        made = types.FunctionType(
+            known.function.__code__, new.__globals__, new.__name__, new.__defaults__, new.__closure__
+        )
+        made.__kwdefaults__ = new.__kwdefaults__
+        self._known[new] = Rewritten(made, known.plan, known.needs)
+
     def reads(self, name: str) -> set[str]:
         """Return the global names that a notebook function reads; none for anything else."""
         function = plain_function(self._namespace.get(name), self._namespace)
@@ -130,7 +151,7 @@ class Functions:
 
     def _rewrite(self, function: types.FunctionType) -> Rewritten | None:
         node = _definition(function)
-        if node is None or not _followable(node) or node.name != function.__name__:
+        if node is None or not _followable(node) or node.name != function.__name__ or _shares_cells(node):
             return None
         holds_loop = finder(ast.Module([], []), self._namespace)
         try:

@@ -23,6 +23,7 @@ import io
 import itertools
 import operator
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -168,7 +169,7 @@ class Iteration:
             return cls("file", _lines(iterable), None, iterable)
         if entry is None and not isinstance(iterable, _QUIET):
             entry = rng_state()
-        iterator = iter(iterable)
+        iterator = _settled(iter(iterable))
         if is_positional(iterator, saveable) or (_is_own_class(iterator) and saveable(iterator)):
             return cls("graph", iterator, iterator)
         return cls("replay", Replay(iterator, entry if entry is not None else rng_state()))
@@ -225,6 +226,22 @@ class Iteration:
         return {"mode": self.mode, **(self.replay.cursor() if self.replay is not None else {})}
 
 
+def _settled(iterator: Any) -> Any:
+    """Pin what walks over the parts of a torch module (``parameters()`` and its kin): those are there all the time."""
+    if isinstance(iterator, types.GeneratorType):
+        home = iterator.gi_code.co_filename
+        return iter(list(iterator)) if home.endswith(_MODULE_WALKS) else iterator
+    if type(iterator) in (zip, enumerate):
+        kind, arguments, *_ = iterator.__reduce__()
+        settled = [_settled(part) for part in arguments]
+        if any(new is not old for new, old in zip(settled, arguments, strict=True)):
+            return kind(*settled)
+    return iterator
+
+
+_MODULE_WALKS = ("torch/nn/modules/module.py", "torch\\nn\\modules\\module.py")
+
+
 def _is_seekable_file(value: Any) -> bool:
     return isinstance(value, io.IOBase) and value.readable() and value.seekable()
 
@@ -246,13 +263,14 @@ def _is_own_class(iterator: Any) -> bool:
 class Replay:
     """An iterator that remembers enough to be made again and advanced to the same place."""
 
-    __slots__ = ("_entry", "_iterator", "_last", "_log", "_natural", "delivered", "overflow")
+    __slots__ = ("_entry", "_item", "_iterator", "_last", "_log", "_natural", "delivered", "overflow")
 
     def __init__(self, iterator: Iterator[Any], entry: Json) -> None:
         self._iterator, self._entry = iterator, entry
         self._natural = rng_state()
         self._log: dict[str, Json] = {}
         self._last = ""
+        self._item: Any = None
         self.delivered = 0
         self.overflow = False
 
@@ -270,7 +288,7 @@ class Replay:
                 self.overflow = True
         self._natural = after
         self.delivered += 1
-        self._last = fingerprint(item).digest
+        self._item, self._last = item, fingerprint(item).digest
         return item
 
     def walks(self, iterator: Any) -> bool:
@@ -284,7 +302,9 @@ class Replay:
                 f"the iterable draws random numbers with its items, more than {LOG_LIMIT} times between the body's own",
                 "Give it a generator of its own (rng = np.random.default_rng(seed)), or make a list of it first",
             )
-        return {"entry": self._entry, "log": self._log, "delivered": self.delivered, "last": self._last}
+        # The body may have changed the item, and the item may be a part of the state: both digests are right.
+        last = [self._last, fingerprint(self._item).digest] if self.delivered else []
+        return {"entry": self._entry, "log": self._log, "delivered": self.delivered, "last": last}
 
     def forward(self, cursor: Json) -> Any:
         """Advance to where a snapshot stood and return the last item delivered."""
@@ -304,7 +324,8 @@ class Replay:
         self._natural = rng_state()
         if self.delivered:
             self._last = fingerprint(item).digest
-            if self._last != cursor["last"]:
+            self._item = item
+            if self._last not in cursor["last"]:
                 raise ReplayError(
                     f"item {self.delivered} of the iterable is not the one that the run had seen. "
                     "Make its order depend on a seed, or loop over a list; or supersede the run"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import datetime as dt
 import functools
 import inspect
 import sys
+import time
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -175,6 +177,8 @@ class _Walk:
 
 
 _WIDE = 1000
+_LONG = 400 * 86_400.0
+_SESSION = 600.0
 _SHELL = frozenset({"open", "get_ipython"})
 """Names that the shell itself keeps in the notebook."""
 
@@ -210,7 +214,10 @@ def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:
     carried = set(options.declared) | (unit.entry & unit.bound)
     config: dict[str, Part] = {}
     for place in sorted(found.inputs | {name for name in options.declared if name not in unit.bound}):
-        if place in places:
+        if place in places and is_clock(places[place]):
+            # When an earlier cell looked at a clock is no part of the experiment; the run keeps its own time.
+            config[place] = Part("a time", "a time")
+        elif place in places:
             print_ = fingerprint(places[place], schema_only=place in carried)
             config[place] = Part(print_.digest, print_.text)
     code = {"the cell": Part(fingerprint(plan.source).digest, plan.source)}
@@ -218,6 +225,15 @@ def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:
     code["--vars"] = Part(declared, declared)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return Identity({**code, **found.code}, config, {"python": Part(python, python), **found.versions})
+
+
+def is_clock(value: Any) -> bool:
+    """Whether a value is a time that this process, or one not long ago, read from a clock."""
+    if isinstance(value, dt.datetime):
+        value = value.timestamp()
+    if type(value) is not float or round(value, 5) == value:
+        return False
+    return 0 <= time.time() - value < _LONG or 0 <= time.perf_counter() - value < time.process_time() + _SESSION
 
 
 def source_of(function: types.FunctionType) -> str:

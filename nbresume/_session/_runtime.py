@@ -9,10 +9,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._capture import put_rng, rng_state
+from .._capture import ambient_state, put_rng, rng_state
 from .._policy import Pace
 from .._transform import UnitPlan
 from .._types import Json
@@ -57,6 +57,7 @@ class Runtime:
         self._thread = threading.get_ident()
         self._said: set[str] = set()
         self._entering: dict[tuple[str, int], str] = {}
+        self._world: tuple[Json, dict[str, Any]] = ({}, {})
         self._doubt: RefusedError | None = None
         self._clock = time.perf_counter()
         self.reached_end = False
@@ -67,8 +68,8 @@ class Runtime:
         """Whether the statement is entered: the code is live, or the way back leads through it."""
         del self.stack[self._base + depth :]
         if self.live:
-            if number in self.unit.withs and (self.unit.name, number) not in self._entering:
-                self._entering[self.unit.name, number] = self.attempt.live_digest()
+            if number in self.unit.withs:
+                self._about_to_enter(number)
             return True
         step = self._step()
         if step is None or step["id"] != number or step["unit"] != self.unit.name:
@@ -79,7 +80,17 @@ class Runtime:
             self._arrive()
             self.stack.pop()
             return False
+        if "entry" in step:
+            self._hand_over()
+            self._world = (step["entry"], self._part()["ambient"])
+            self.attempt.put_world(*self._world)
         return True
+
+    def _about_to_enter(self, number: int) -> None:
+        """Remember the world as it is before a ``with`` is entered: on a resume it is entered again in the same."""
+        self._world = (rng_state(), ambient_state())
+        if (self.unit.name, number) not in self._entering:
+            self._entering[self.unit.name, number] = self.attempt.live_digest()
 
     def again(self, names: tuple[str, ...]) -> bool:
         """Whether a statement on the way runs again: it binds a name that could not be saved."""
@@ -160,7 +171,9 @@ class Runtime:
             )
         if before:
             self._entering[self.unit.name, number] = ""
-        self._push(number, "inside")
+        frame = self._push(number, "inside")
+        if number in self.unit.withs:
+            frame.entry, frame.ambient = self._world
 
     # ------------------------------------------------------------------ for
 
@@ -323,10 +336,15 @@ class Runtime:
 
         return follow
 
-    def recall(self, number: int, function: Any) -> Any:
+    def recall(self, number: int, find: Callable[[], Any]) -> Any:
         """Call a function on the way back; its variables come from the snapshot, so its arguments don't matter."""
         if self._way is None:
             return None
+        own = find()
+        self._functions.of(own)
+        self._hand_over()
+        function = find()
+        self._functions.adopt(function, own)
         rewritten = self._functions.of(function)
         assert rewritten is not None  # noqa: S101  # the snapshot says that it was followed
         code = rewritten.function.__code__

@@ -37,9 +37,9 @@ from .._transform import ITEM, RUNTIME, CellPlan, UnitPlan
 from ..errors import RefusedError, UnsaveableError
 from ._frames import Frame, locals_of
 from ._guard import Guard
-from ._iterables import Iteration
+from ._iterables import Iteration, is_bar
 from ._places import Places
-from ._reach import IMMUTABLE, Reached
+from ._reach import IMMUTABLE, Reached, is_clock
 
 _NOT_INPUTS = (types.ModuleType, type)
 _SMALL = 1 << 20
@@ -108,6 +108,8 @@ class Scope:
         self.joined: dict[str, str] = {}
         self.opaque: dict[str, str] = {}
         self._trials = self._torn_checks = TRIALS
+        self._closing = False
+        self._remade: dict[str, tuple[str, type]] = {}
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
         rebuild = set(plan.options.rebuild)
@@ -160,6 +162,8 @@ class Scope:
             self._look_into(place, value)
             return
         self._inputs[place] = _Input(digest, met)
+        if is_clock(value):
+            self._join(place, "a time")
         if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and place.isidentifier()):
             self._join(place, "the cell changes it" if place in self.plan.unit.mutated else "")
 
@@ -223,8 +227,10 @@ class Scope:
         RefusedError
             When something that is needed can't be saved.
         """
+        self._closing = closing
         self._join_changed()
-        self._refuse_changed_opaque()
+        if not closing:
+            self._refuse_changed_opaque()
         needed, remade = _outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
         values = self._values()
         self._refuse_popped_sets(values)
@@ -253,6 +259,7 @@ class Scope:
         for frame, names in zip(stack, locals_unsaved, strict=True):
             frame.unsaved = names
         self._refuse_torn(values, needed)
+        self._refuse_changed_remade(values, needed)
         self._try_to_load(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
         return Selection(tuple(sorted(values)), unsaved, digests, captured)
@@ -294,6 +301,31 @@ class Scope:
                         "again, it would hold another",
                         f"Keep what {name!r} changes in a variable of its own, or make {name!r} inside the loop",
                     )
+
+    def _refuse_changed_remade(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
+        """Refuse what is made again by its statement and has changed since, if anybody reads what it holds."""
+        for name in sorted((needed & self.bindable & self.plan.unit.read_for_value) - values.keys()):
+            if name not in self.places or is_bar(self.places[name]):
+                continue
+            value = self.places[name]
+            found = fingerprint(value)
+            digest, kind = self._remade.setdefault(name, (found.digest, type(value)))
+            if "sqlite3.Connection" in found.holes and _in_memory(value):
+                raise UnsaveableError(name, "sqlite3.Connection", "its database is in memory", "Give it a file")
+            if kind is type(value) and digest != found.digest:
+                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+                blamed = culprit(name, value, error, definitions=self.definitions)
+                raise UnsaveableError(
+                    blamed.path,
+                    blamed.type_name,
+                    f"{name!r} is made again by its statement, and the loop has changed it",
+                    "Keep what changes in a variable of its own, without the part that can't be saved",
+                )
+
+    def bars(self) -> dict[str, int]:
+        """Tell where progress bars of the cell stand that no loop drives."""
+        found = {name: self.places[name] for name in self.bindable if name in self.places}
+        return {name: bar.n for name, bar in found.items() if is_bar(bar) and isinstance(bar.n, int)}
 
     def _try_to_load(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
         """Load the graph once from memory while the run is young: what can be saved can not always be loaded.
@@ -349,7 +381,7 @@ class Scope:
 
     def _refuse_popped_sets(self, values: Mapping[str, Any]) -> None:
         for name in self.plan.unit.popped & values.keys():
-            if type(values[name]) is set:
+            if not self._closing and type(values[name]) is set:
                 raise RefusedError(
                     f"{name}.pop() takes from the hidden order of a set, which can't be saved",
                     f"Use a list or a deque, or take the smallest: x = min({name}); {name}.remove(x)",
@@ -380,7 +412,8 @@ class Scope:
         error: Exception | None,
     ) -> None:
         value = values.pop(name)
-        if name in self.plan.options.declared or (name in needed and name not in remade) or self._moves(name, value):
+        moves = self._moves(name, value) and not self._closing
+        if name in self.plan.options.declared or (name in needed and name not in remade) or moves:
             error = error or unsaveable(value, definitions=self.definitions)
             raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
         if name in self.joined:
@@ -429,6 +462,8 @@ class Scope:
                 part["items"] = frame.iteration.in_graph()
                 if (guard := guards.get(id(frame.iteration))) is not None:
                     part["guard"] = guard.part()
+            if frame.ambient:
+                part["ambient"] = frame.ambient
             if frame.kind == "call" and frame.pyframe is not None:
                 part["locals"], names = self._locals(frame, stack[place + 1 :], units)
             parts.append(part)
@@ -448,7 +483,9 @@ class Scope:
             error = unsaveable(value, definitions=self.definitions)
             if error is None:
                 continue
-            if (name in needed and name not in remade) or hasattr(value, "__next__"):
+            unit = units[function]
+            moves = hasattr(value, "__next__") and not hasattr(value, "seek")
+            if (name in needed and name not in remade) or (moves and name in unit.read_elsewhere | unit.read_inside):
                 raise culprit(f"{function}().{name}", value, error, definitions=self.definitions)
             del values[name]
             unsaved.append(name)
@@ -462,6 +499,12 @@ class Scope:
                     name = f"the items of 'for {frame.label}'" if what == "items" else f"{frame.label}()"
                     raise culprit(name, value, inner, definitions=self.definitions)
         raise RefusedError(f"the state can't be saved: {error}", "Declare less, or report this as a bug", 1) from error
+
+
+def _in_memory(value: Any) -> bool:
+    if not hasattr(value, "execute") or type(value).__module__ != "sqlite3":
+        return False
+    return any(not row[2] for row in value.execute("PRAGMA database_list"))
 
 
 def _trial(captured: Captured) -> Callable[[int, NDArray[Any]], None]:

@@ -121,6 +121,22 @@ def mutated_names(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def read_for_value(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names that are read for what they hold: not only told something (``bar.update(1)``) or looped over."""
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name()), args=args, keywords=words)):
+                found |= read_for_value([*args, *words])
+            case ast.For(iter=ast.Name()):
+                found |= read_for_value([node.target, *node.body, *node.orelse])
+            case ast.Name(id=name, ctx=ast.Load()):
+                found.add(name)
+            case _:
+                found |= read_for_value(ast.iter_child_nodes(node))
+    return found
+
+
 def popped_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return names whose ``pop()`` is called without an argument: on a set, that draws from its hidden order."""
     found: set[str] = set()

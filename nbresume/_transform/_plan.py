@@ -80,6 +80,8 @@ class UnitPlan:
         Names read anywhere but as the iterable of a loop.
     mutated : frozenset of str
         Names whose object it visibly changes in place.
+    read_for_value : frozenset of str
+        Names read for what they hold, not only told something or looped over.
     popped : frozenset of str
         Names whose ``pop()`` it calls.
     catches_interrupt : bool
@@ -102,6 +104,7 @@ class UnitPlan:
     read_elsewhere: Names
     mutated: Names
     popped: Names
+    read_for_value: Names
     catches_interrupt: bool = False
     withs: dict[int, int] = field(default_factory=dict)
     with_targets: Names = frozenset()

@@ -30,6 +30,7 @@ from ._names import (
     mutated_names,
     own_nodes,
     popped_names,
+    read_for_value,
     read_inside_functions,
     read_names,
     read_outside_headers,
@@ -148,6 +149,7 @@ class _Unit:
             "read_elsewhere": read_outside_headers(body),
             "mutated": mutated_names(body),
             "popped": popped_names(body),
+            "read_for_value": read_for_value(body),
         }
 
     def plan(self, arguments: set[str] | None = None) -> UnitPlan:
@@ -387,7 +389,9 @@ class _Unit:
         self._setup = False
         function = value.func
         value.func = at(self._call("call", ast.Constant(number), function), function)
-        again = self._call("recall", ast.Constant(number), ast.parse(name, mode="eval").body)
+        # Looked up once before the state is laid over, and once after: a closure comes back with other cells.
+        find = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.parse(name, mode="eval").body)
+        again = self._call("recall", ast.Constant(number), find)
         return number, at(ast.IfExp(self._read("live"), value, again), statement)
 
     # ------------------------------------------------------------------ small pieces
