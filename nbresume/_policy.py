@@ -75,12 +75,13 @@ class Pace:
     delays the flag by one boundary at most. A rule of counts has to be told of every boundary: ``due`` stays true.
     """
 
-    __slots__ = ("_boundaries", "_costs", "_every", "_since", "_timer", "due", "forced")
+    __slots__ = ("_boundaries", "_costs", "_every", "_guessed", "_known", "_since", "_timer", "due", "forced")
 
     def __init__(self, every: Every) -> None:
         self._every = every
         self._boundaries = 0
         self._costs: deque[float] = deque(maxlen=4)
+        self._guessed = self._known = False
         self._since = time.monotonic()
         self._timer: threading.Timer | None = None
         self.due = True
@@ -116,7 +117,11 @@ class Pace:
         every = self._every
         self._boundaries = 0
         # The first one pays for imports and folders, and a busy disk for its neighbours: the smallest is the cost.
-        self._costs.append(cost if self._costs else cost / 4)
+        if self._guessed:
+            self._costs.clear()
+        self._guessed = not self._costs and not self._known
+        self._costs.append(cost / 4 if self._guessed else cost)
+        self._known = True
         self._since = time.monotonic()
         if every.always:
             return

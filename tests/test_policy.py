@@ -117,15 +117,19 @@ def test_seconds_set_the_flag_by_themselves_and_only_once_they_have_passed():
 
 
 def test_auto_waits_until_the_loop_has_earned_what_the_snapshot_cost():
-    """Snapshots cost at most the budget: 5 ms of snapshot are followed by 20 times as much of loop."""
+    """Snapshots cost at most the budget: 5 ms of snapshot are followed by 20 times as much of loop.
+
+    The first one, which pays for imports too, is not taken at its word; once a few are known, the budget holds.
+    """
     pace = Pace(Every.parse("auto"))
     assert pace.wants()
     cost = 0.005
+    for _ in range(5):
+        pace.taken(cost)
     began = time.monotonic()
-    pace.taken(cost)
     while not (pace.due and pace.wants()):
         assert time.monotonic() - began < 10
-    assert time.monotonic() - began >= cost / BUDGET * 0.95
+    assert time.monotonic() - began >= cost / BUDGET * 0.9
     pace.stop()
 
 

@@ -54,9 +54,17 @@ def put_ambient(state: dict[str, Any], launch: dict[str, Any], here: dict[str, A
     sys.setrecursionlimit(state["recursion"] if state["recursion"] != launch["recursion"] else here["recursion"])
     torch = sys.modules.get("torch")
     if torch is not None and "torch" in state:
-        torch.set_default_dtype(state["torch"]["dtype"])
-        torch.set_grad_enabled(state["torch"]["grad"])
-        torch.use_deterministic_algorithms(state["torch"]["deterministic"])
+        _put_torch(torch, state["torch"])
+
+
+def _put_torch(torch: Any, state: dict[str, Any]) -> None:
+    """Set what differs only: asking for deterministic algorithms costs a second of imports, even for what is set."""
+    if torch.get_default_dtype() != state["dtype"]:
+        torch.set_default_dtype(state["dtype"])
+    if torch.is_grad_enabled() != state["grad"]:
+        torch.set_grad_enabled(state["grad"])
+    if torch.are_deterministic_algorithms_enabled() != state["deterministic"]:
+        torch.use_deterministic_algorithms(state["deterministic"])
 
 
 def _cwd() -> str:

@@ -187,14 +187,11 @@ transform_text.has_side_effects = True  # type: ignore[attr-defined]
 
 
 def rejected(error: NbresumeError) -> Exception:
-    """Make of an error one that IPython takes as a refusal of the cell, under its own name."""
-    kind = type(type(error).__name__, (_RejectedError, InputRejected), {})
-    made: Exception = kind(str(error))
+    """Make of an error one of the same class that IPython also takes as a refusal of the cell."""
+    kind = type(type(error).__name__, (type(error), InputRejected), {})
+    made: Exception = kind.__new__(kind, str(error))
+    made.__dict__.update(error.__dict__)
     return made
-
-
-class _RejectedError(NbresumeError):
-    """A refusal on its way through IPython."""
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
