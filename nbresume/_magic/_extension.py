@@ -188,7 +188,7 @@ transform_text.has_side_effects = True  # type: ignore[attr-defined]
 
 def rejected(error: NbresumeError) -> Exception:
     """Make of an error one of the same class that IPython also takes as a refusal of the cell."""
-    kind = type(type(error).__name__, (type(error), InputRejected), {})
+    kind: Any = type(type(error).__name__, (type(error), InputRejected), {})
     made: Exception = kind.__new__(kind, str(error))
     made.__dict__.update(error.__dict__)
     return made
