@@ -226,7 +226,17 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "tqdm": (
         "log,total",
-        "log, total = [], 0\nfor i in tqdm(range(5), disable=False, file=sink):\n    total += i\n    log.append(i)\n",
+        "log, total = [], 0\nfor i in tqdm(range(5)):\n    total += i\n    log.append(i)\n",
+        "from tqdm import tqdm",
+    ),
+    "tqdm with a handle": (
+        "log",
+        "log = []\nbar = tqdm(['a', 'b', 'c'], desc='x')\nfor c in bar:\n    bar.set_postfix(c=c)\n    log.append((c, bar.n, bar.total))\n",
+        "from tqdm import tqdm",
+    ),
+    "tqdm into a buffer": (
+        "log",
+        "log = []\nfor i in tqdm(range(4), file=sink):\n    log.append(i)\n",
         "import io\nfrom tqdm import tqdm\nsink = io.StringIO()",
     ),
     "DataLoader": (

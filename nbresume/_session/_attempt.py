@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -203,8 +204,11 @@ class Attempt:
             self._let_go()
 
     def _size(self, name: str) -> int:
-        size = getattr(self.places[name], "nbytes", 0) if name in self.places else 0
-        return size if isinstance(size, int) else 0
+        """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
+        if name not in self.places:
+            return 0
+        size = getattr(self.places[name], "nbytes", None)
+        return size if isinstance(size, int) else sys.getsizeof(self.places[name], 0)
 
     def _announce(self, selection: Selection) -> None:
         """Say which names are saved beside the declared ones: what the cell can bind at once, others as they join."""
