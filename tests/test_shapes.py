@@ -10,9 +10,10 @@ import tempfile
 from pathlib import Path
 
 # Loaded before the processes are forked, so that they don't each load it.
-import numpy
+import numpy  # noqa: F401
+import pandas  # noqa: F401
 import pytest
-import torch
+import torch  # noqa: F401
 import torch.utils.data  # noqa: F401
 from tqdm import tqdm  # noqa: F401
 
@@ -400,5 +401,3 @@ def test_what_a_rehearsal_tells_is_worth_something():
     )
     assert not found.ok
     assert "log" in str(found)
-    assert numpy
-    assert torch

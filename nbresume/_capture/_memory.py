@@ -165,7 +165,8 @@ class Memory:
             else:
                 groups.append([i])
                 device, high = self._device(i), piece.high
-        return groups
+        # In the order of the walk: addresses differ each time for what a reduce makes on the spot.
+        return sorted(groups, key=min)
 
     def _device(self, i: int) -> str:
         return str(self._pieces[i].flags.get("device", "cpu"))

@@ -187,7 +187,7 @@ class Runtime:
         cursor = self._cursor()
         if cursor["mode"] == "graph":
             return True
-        self.attempt.disturbed = True
+        self.attempt.disturbed |= cursor["mode"] != "bar"
         part = self._part().get("guard")
         if part:
             self._bind_names(part["names"])
