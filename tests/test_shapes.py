@@ -240,6 +240,41 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "log = []\nfor i in tqdm(range(4), file=sink):\n    log.append(i)\n",
         "import io\nfrom tqdm import tqdm\nsink = io.StringIO()",
     ),
+    "DataLoader with a generator of its own": (
+        "log,w",
+        "log, w = [], torch.zeros(2)\nfor e in range(2):\n    for i, (x, y) in enumerate(loader):\n        w += (x.sum(0) + torch.randn(2))\n        log.append((i, y.tolist()))\n",
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\ndata = TensorDataset(torch.arange(8.0).reshape(4, 2), torch.arange(4))\nloader = DataLoader(data, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(3))",
+    ),
+    "the parameters of a module": (
+        "net,log",
+        "log = []\nfor i in range(2):\n    net(torch.ones(1, 2)).sum().backward()\n    with torch.no_grad():\n        for k, (p, q) in enumerate(zip(net.parameters(), ema.parameters())):\n            p -= 0.1 * p.grad\n            q.mul_(0.9).add_(p, alpha=0.1)\n            log.append(k)\n",
+        "import copy, torch\ntorch.manual_seed(1)\nnet = torch.nn.Linear(2, 1)\nema = copy.deepcopy(net)",
+    ),
+    "a with that puts the streams back": (
+        "log",
+        "log = []\nfor e in range(2):\n    with seeded(e):\n        for i in range(2):\n            log.append(random.random())\n    log.append(random.random())\n",
+        "import random\nfrom contextlib import contextmanager\n@contextmanager\ndef seeded(n):\n    state = random.getstate()\n    random.seed(n)\n    try:\n        yield\n    finally:\n        random.setstate(state)",
+    ),
+    "a clock of an earlier cell": (
+        "log",
+        "log = []\nfor i in range(3):\n    log.append(time.time() > t0)\n",
+        "import time\nt0 = time.time()",
+    ),
+    "lines of a file after its header": (
+        "log,heads",
+        "log, heads = [], []\nwith open('in.txt') as f:\n    for part in range(2):\n        heads.append(f.readline())\n        for line in f:\n            if line == '-\\n':\n                break\n            log.append(line)\n",
+        "open('in.txt', 'w').write('a\\n1\\n2\\n-\\nb\\n3\\n4\\n-\\n')",
+    ),
+    "a class that counts, and functions that remember": (
+        "log",
+        "log = []\nfor i in range(3):\n    Node(); step(); f.calls += 1\n    log.append((Node.made, count(), f.calls))\n",
+        "class Node:\n    made = 0\n    def __init__(self): Node.made += 1\ndef maker():\n    n = 0\n    def count():\n        nonlocal n\n        n += 1\n        return n\n    return count\ncount = maker()\ndef f(): pass\nf.calls = 0\nk = []\ndef step(): k.append(len(k))",
+    ),
+    "names that only share an object": (
+        "params,log,W",
+        "log = []\nfor i in range(3):\n    for p in params:\n        p -= 0.1\n    log.append(params[0] is W)\n",
+        "import numpy as np\nW = np.ones(2)\nparams = [W, np.zeros(2)]",
+    ),
     "DataLoader": (
         "log,w",
         "log, w = [], torch.zeros(2)\nfor e in range(2):\n    for x, y in loader:\n        w += (x.sum(0) + torch.randn(2))\n        log.append(y.tolist())\n",

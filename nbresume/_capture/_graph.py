@@ -83,6 +83,7 @@ def capture(graph: Any, *, definitions: Definitions, inputs: Mapping[str, Any], 
     pickler = _Pickler(buffer, memory, definitions, {id(value): name for name, value in inputs.items()})
     pickler.dump(graph)
     names = {id(value): name for name, value in places.items() if type(value) is np.ndarray}
+    memory.check_apart(pickler.loose)
     blocks, looks, joining = memory.blocks(names)
     tables = pickle.dumps(([block.layout for block in blocks], looks, pickler.used), protocol=5)
     return Captured(buffer.getvalue(), tables, blocks, pickler.met, joining)
@@ -121,6 +122,8 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.met: dict[int, Any] = {}
         self.used: list[Definition] = []
+        self.loose: list[NDArray[Any]] = []
+        """Arrays that numpy pickles by itself, without what they share."""
         self._memory = memory
         self._definitions = definitions
         self._inputs = inputs
@@ -131,11 +134,8 @@ class _Pickler(pickle.Pickler):
         kind = type(obj)
         if id(obj) in self._inputs:
             return _input, (self._inputs[id(obj)],)
-        if isinstance(obj, np.memmap) and obj.mode != "r":
-            raise TypeError("it is a file mapped into memory")
-        if kind is np.ndarray:
-            self.met[id(obj)] = obj
-            return NotImplemented if obj.dtype.hasobject else (_array, (self._memory.add_array(obj),))
+        if isinstance(obj, np.ndarray):
+            return self._ndarray(obj)
         if kind is types.FunctionType or isinstance(obj, type):
             return self._definition(obj)
         if kind is types.ModuleType:
@@ -161,6 +161,15 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, BaseException):
             return reduce_exception(obj)
         return reduce_instance(obj) if has_plain_state(kind) else NotImplemented
+
+    def _ndarray(self, array: NDArray[Any]) -> Any:
+        if isinstance(array, np.memmap) and array.mode != "r":
+            raise TypeError("it is a file mapped into memory")
+        self.met[id(array)] = array
+        if type(array) is np.ndarray and not array.dtype.hasobject:
+            return _array, (self._memory.add_array(array),)
+        self.loose.append(array)
+        return NotImplemented
 
     def _definition(self, obj: Any) -> Any:
         found = self._definitions.of(obj)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import RefusedError
 from ._torch import is_dense_tensor
 
 Bytes = NDArray[np.uint8]
@@ -110,6 +111,25 @@ class Memory:
             index = self._index[id(piece.value)] = len(self._pieces)
             self._pieces.append(piece)
         return index
+
+    def check_apart(self, loose: list[NDArray[Any]]) -> None:
+        """Check that arrays which are pickled by themselves share memory with no other.
+
+        Raises
+        ------
+        RefusedError
+            Saved one by one, they would come back apart.
+        """
+        spans = [(piece.low, piece.high) for piece in self._pieces if piece.kind == "numpy"]
+        for array in loose:
+            low, high = bounds(array)
+            if any(low < end and start < high for start, end in spans):
+                what = "an array of objects" if array.dtype.hasobject else f"a {type(array).__name__}"
+                raise RefusedError(
+                    f"{what} shares memory with another array, and would come back apart from it",
+                    "Keep one of the two, or a copy",
+                )
+            spans.append((low, high))
 
     def blocks(self, places: dict[int, str]) -> tuple[list[Block], list[Look], set[str]]:
         """Make blocks of the pieces.

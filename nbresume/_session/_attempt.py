@@ -27,6 +27,7 @@ from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
 from ._iterables import Iteration, is_bar
 from ._places import Places
+from ._reach import IMMUTABLE
 from ._scope import Scope, Selection
 
 
@@ -255,6 +256,11 @@ class Attempt:
         """Names of the cell that the snapshot could not save."""
         return tuple(self._snapshot.meta["unsaved"]) if self._snapshot is not None else ()
 
+    def restores(self, name: str) -> bool:
+        """Whether a name comes back from the snapshot with an object that can change."""
+        saved = self._snapshot is not None and name in self._snapshot.meta["saved"]
+        return saved and name in self.places and not isinstance(self.places[name], (*IMMUTABLE, type))
+
     def hand_over(self) -> Way:
         """Load the saved state and bind it, over what the set-up has made.
 
@@ -348,7 +354,8 @@ class Attempt:
         self._bind()
         for name, n in meta["bars"].items():
             if name in self.places and is_bar(self.places[name]):
-                self.places[name].n = self.places[name].last_print_n = n
+                bar = self.places[name]
+                bar.n = bar.last_print_n = max(bar.n, n)  # one that a loop drives stands there already
         put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
         self.scope.launch = self._graph["launch"]
         self._graph = None

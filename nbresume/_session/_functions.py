@@ -120,6 +120,7 @@ class Functions:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
         self._known: dict[types.FunctionType, Rewritten | None] = {}
+        self._reads: dict[types.FunctionType, set[str]] = {}
 
     def of(self, value: Any) -> Rewritten | None:
         """Return the rewritten function, or None when a call of it is atomic."""
@@ -147,7 +148,11 @@ class Functions:
     def reads(self, name: str) -> set[str]:
         """Return the global names that a notebook function reads; none for anything else."""
         function = plain_function(self._namespace.get(name), self._namespace)
-        return reads_and_writes(function.__code__)[0] if function is not None else set()
+        if function is None:
+            return set()
+        if function not in self._reads:
+            self._reads[function] = reads_and_writes(function.__code__)[0]
+        return self._reads[function]
 
     def _rewrite(self, function: types.FunctionType) -> Rewritten | None:
         node = _definition(function)

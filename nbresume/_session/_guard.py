@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections.abc import Iterator, Mapping
+import types
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from .._capture import Definitions, content_digest
 from ..errors import RefusedError
 from ._reach import IMMUTABLE
 
-_Streams = list[tuple[Any, Any]]
+_LOOKS = 200
+_STEPS = 4
+Streams = list[tuple[Any, Any]]
+"""Random generators and a state of each."""
 
 
 class Guard:
@@ -30,14 +34,16 @@ class Guard:
         What the expression reads and the run saves.
     definitions : Definitions
         The notebook's functions and classes.
+    entry : list of (object, state)
+        Random generators that the expression can reach, as they were before it was evaluated.
     """
 
-    def __init__(self, values: Mapping[str, Any], definitions: Definitions) -> None:
+    def __init__(self, values: Mapping[str, Any], definitions: Definitions, entry: Streams) -> None:
         self._definitions = definitions
         self._digests: dict[str, str] = {}
         self._values: dict[str, Any] = {}
         self.names: dict[str, Any] = {}
-        found: dict[int, Any] = {}
+        found = {id(one): one for one, _ in entry}
         for name, value in values.items():
             if isinstance(value, IMMUTABLE):
                 self.names[name] = value
@@ -46,7 +52,8 @@ class Guard:
                 self._digests[name], met = content_digest(value, definitions=definitions)
                 self._values[name] = self.names[name] = value
                 found |= {key: one for key, one in met.items() if _get_state(one) is not None}
-        self._entry: _Streams = [(one, _get_state(one)) for one in found.values()]
+        self._entry = entry
+        self._made: Streams = [(one, _get_state(one)) for one in found.values()]
 
     def check(self, label: str) -> None:
         """Check that nothing the expression read has changed.
@@ -58,7 +65,7 @@ class Guard:
         """
         if not self._digests:
             return
-        with self._at_entry():
+        with self._as_made():
             for name, digest in self._digests.items():
                 if content_digest(self._values[name], definitions=self._definitions)[0] != digest:
                     raise RefusedError(
@@ -69,9 +76,9 @@ class Guard:
                     )
 
     @contextlib.contextmanager
-    def _at_entry(self) -> Iterator[None]:
-        now = [(one, _get_state(one)) for one, _ in self._entry]
-        put_streams(self._entry)
+    def _as_made(self) -> Iterator[None]:
+        now = [(one, _get_state(one)) for one, _ in self._made]
+        put_streams(self._made)
         try:
             yield
         finally:
@@ -82,7 +89,26 @@ class Guard:
         return {"names": self.names, "entry": self._entry, "now": [(one, _get_state(one)) for one, _ in self._entry]}
 
 
-def put_streams(streams: _Streams) -> None:
+def streams_in(values: Iterable[Any]) -> Streams:
+    """Find the random generators that objects keep in their attributes, a few steps deep, with their states."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    waiting = [(value, 0) for value in values]
+    while waiting and len(seen) < _LOOKS:
+        one, depth = waiting.pop()
+        if id(one) in seen or isinstance(one, (*IMMUTABLE, type, types.ModuleType, types.FunctionType, np.ndarray)):
+            continue
+        seen.add(id(one))
+        if _get_state(one) is not None:
+            found[id(one)] = one
+        elif isinstance(one, np.random.Generator):
+            found[id(one.bit_generator)] = one.bit_generator
+        elif depth < _STEPS and hasattr(one, "__dict__"):
+            waiting += [(part, depth + 1) for part in list(vars(one).values())]
+    return [(one, _get_state(one)) for one in found.values()]
+
+
+def put_streams(streams: Streams) -> None:
     """Put random generators into a state."""
     for one, state in streams:
         if isinstance(one, np.random.BitGenerator):

@@ -125,6 +125,11 @@ def length_of(iterable: Any) -> int | None:
     return hint if hint >= 0 else None
 
 
+def is_quiet(iterable: Any) -> bool:
+    """Whether walking over a value draws nothing and changes nothing."""
+    return isinstance(iterable, _QUIET)
+
+
 class Iteration:
     """The items of one entered loop.
 

@@ -231,7 +231,7 @@ def is_clock(value: Any) -> bool:
     """Whether a value is a time that this process, or one not long ago, read from a clock."""
     if isinstance(value, dt.datetime):
         value = value.timestamp()
-    if type(value) is not float or round(value, 5) == value:
+    if type(value) is not float or round(value, 2) == value:
         return False
     return 0 <= time.time() - value < _LONG or 0 <= time.perf_counter() - value < time.process_time() + _SESSION
 

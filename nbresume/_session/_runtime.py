@@ -20,8 +20,8 @@ from ..errors import NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions, Rewritten
-from ._guard import Guard, put_streams
-from ._iterables import Iteration, length_of
+from ._guard import Guard, Streams, put_streams, streams_in
+from ._iterables import Iteration, is_quiet, length_of
 
 
 class Runtime:
@@ -50,6 +50,7 @@ class Runtime:
         self._way = way
         self._functions = functions
         self._entry: Json | None = None
+        self._streams: Streams = []
         self._handed_over = False
         self._guards: dict[int, Guard] = {}
         self._advanced: dict[int, Iteration] = {}
@@ -80,6 +81,10 @@ class Runtime:
             self._arrive()
             self.stack.pop()
             return False
+        if any(map(self.attempt.restores, self.unit.with_reads.get(number, ()))):
+            # Its manager holds a saved object (redirect_stdout(buffer)): it has to be the restored one.
+            self._hand_over()
+            self.attempt.disturbed = True
         if "entry" in step:
             self._hand_over()
             self._world = (step["entry"], self._part()["ambient"])
@@ -182,6 +187,8 @@ class Runtime:
         plan = self.unit.loops[number]
         if self.live:
             self._entry = rng_state() if plan.draws else None
+            # What a loader draws from by itself moves when its expression is evaluated, or its iterator made.
+            self._streams = streams_in(value for value in self._readable(plan.reads).values() if not is_quiet(value))
             return False
         self._hand_over()
         cursor = self._cursor()
@@ -200,16 +207,15 @@ class Runtime:
         """Return the items of a loop."""
         plan = self.unit.loops[number]
         if self.live:
-            names = self._readable(plan.reads) if not _is_quiet(iterable) else {}
             total = length_of(iterable)
             known = self._advanced.get(id(iterable))
-            guard = Guard(names, self.attempt.definitions) if names and known is None else None
             iteration = known or Iteration.enter(iterable, self._entry, self.attempt.is_saveable)
             if iteration.mode == "replay" and iteration.replay is not None and iter_is(iterable, iteration):
                 self._advanced[id(iterable)] = iteration
             frame = self._push(number, "for", label=plan.label, total=total, iteration=iteration)
-            if iteration.mode == "replay" and guard is not None:
-                self._guards[id(iteration)] = guard
+            if iteration.mode == "replay" and known is None:
+                names = self._readable(plan.reads)
+                self._guards[id(iteration)] = Guard(names, self.attempt.definitions, self._streams)
             return self._items(frame, [], first=True)
         cursor, part, step = self._cursor(), self._part(), self._step()
         assert step is not None and self._way is not None  # noqa: S101, PT018  # enters() has seen it
@@ -217,7 +223,9 @@ class Runtime:
         iteration, head = Iteration.go_on(cursor, part.get("items"), iterable, step["count"], in_progress=in_progress)
         if part.get("guard"):
             put_streams(part["guard"]["now"])
-            self._guards[id(iteration)] = Guard(part["guard"]["names"], self.attempt.definitions)
+            self._guards[id(iteration)] = Guard(
+                part["guard"]["names"], self.attempt.definitions, part["guard"]["entry"]
+            )
             self._bind_names({})
         if iteration.replay is not None and iter_is(iterable, iteration):
             self._advanced[id(iterable)] = iteration
@@ -260,10 +268,9 @@ class Runtime:
         """Return the saved variables that an iterable's expression reads, itself or through a function it calls."""
         names = names.union(*(self._functions.reads(name) for name in names))
         call = self._innermost_call()
-        if call is not None and call.pyframe is not None:
-            scope = locals_of(call.pyframe)
-            return {name: scope[name] for name in names if name in scope}
-        return {name: value for name in names if (value := self.attempt.readable(name)) is not None}
+        scope = locals_of(call.pyframe) if call is not None and call.pyframe is not None else {}
+        found = {name: scope[name] if name in scope else self.attempt.readable(name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
     def _bind_names(self, names: dict[str, Any]) -> None:
         """Let an expression on the way read what it read at its entry; with nothing, what was saved."""
@@ -453,7 +460,3 @@ class Runtime:
 def iter_is(iterable: Any, iteration: Iteration) -> bool:
     """Whether what the loop walks is itself an iterator, which another loop may go on with."""
     return iteration.replay is not None and hasattr(iterable, "__next__")
-
-
-def _is_quiet(iterable: Any) -> bool:
-    return isinstance(iterable, (range, list, tuple, dict, str, enumerate, zip))

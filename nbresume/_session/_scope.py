@@ -498,6 +498,8 @@ class Scope:
                 if inner is not None:
                     name = f"the items of 'for {frame.label}'" if what == "items" else f"{frame.label}()"
                     raise culprit(name, value, inner, definitions=self.definitions)
+        if isinstance(error, RefusedError):
+            raise error
         raise RefusedError(f"the state can't be saved: {error}", "Declare less, or report this as a bug", 1) from error
 
 

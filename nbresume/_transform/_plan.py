@@ -90,6 +90,8 @@ class UnitPlan:
         Number to line of each ``with`` outside the set-up that holds a boundary.
     with_targets : frozenset of str
         Names they bind.
+    with_reads : dict of int to frozenset of str
+        Number of each ``with`` in the set-up that holds a boundary, and the names its managers are made of.
     loops, calls : dict
         By number.
     statements : tuple of (int, str, str, str)
@@ -108,6 +110,7 @@ class UnitPlan:
     catches_interrupt: bool = False
     withs: dict[int, int] = field(default_factory=dict)
     with_targets: Names = frozenset()
+    with_reads: dict[int, Names] = field(default_factory=dict)
     loops: dict[int, LoopPlan] = field(default_factory=dict)
     calls: dict[int, CallPlan] = field(default_factory=dict)
     statements: tuple[tuple[int, str, str, str], ...] = ()

@@ -135,6 +135,7 @@ class _Unit:
         self.calls: dict[int, CallPlan] = {}
         self.withs: dict[int, int] = {}
         self.with_targets: set[str] = set()
+        self.with_reads: dict[int, frozenset[str]] = {}
         self.statements: list[tuple[int, str, str, str]] = []
         self._needs = Needs(body)
         self._catches = catches_interrupt(body)
@@ -160,6 +161,7 @@ class _Unit:
             catches_interrupt=self._catches,
             withs=self.withs,
             with_targets=frozenset(self.with_targets),
+            with_reads=self.with_reads,
             loops=self.loops,
             calls=self.calls,
             statements=tuple(sorted(self.statements)),
@@ -364,6 +366,8 @@ class _Unit:
             if not self._setup:
                 self.withs[number] = node.lineno
                 self.with_targets |= targets
+            else:
+                self.with_reads[number] = frozenset().union(*(read_names(item.context_expr) for item in node.items))
             text = ", ".join(ast.unparse(item) for item in node.items)
             self.statements.append((node.lineno, f"with {text}:", "enters", "enters again"))
         node.body = [self.runtime_statement("inside", node, number), *self.block(node.body, depth + 1, made)]
