@@ -234,6 +234,7 @@ class Scope:
         needed, remade = _outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
         values = self._values()
         self._refuse_popped_sets(values)
+        self._refuse_drawn_sets(values)
         self._refuse_kinds(values, needed, remade)
         parts, locals_unsaved = self._frame_parts(stack, units, guards)
         while True:
@@ -379,6 +380,16 @@ class Scope:
         names -= {RUNTIME, ITEM}
         return {name: self.places[name] for name in sorted(names)}
 
+    def _refuse_drawn_sets(self, values: Mapping[str, Any]) -> None:
+        """Refuse to save a set whose hidden order the cell draws from, where that order is another in each process."""
+        for name in self.plan.unit.order_drawn & values.keys():
+            value = values[name]
+            if not self._closing and type(value) in (set, frozenset) and len(value) > 1 and not _hash_alike(value):
+                raise RefusedError(
+                    f"the cell draws from the order of the set {name!r}, which is another in each kernel",
+                    f"Use sorted({name}) there, or a list or dict in its place",
+                )
+
     def _refuse_popped_sets(self, values: Mapping[str, Any]) -> None:
         for name in self.plan.unit.popped & values.keys():
             if not self._closing and type(values[name]) is set:
@@ -501,6 +512,13 @@ class Scope:
         if isinstance(error, RefusedError):
             raise error
         raise RefusedError(f"the state can't be saved: {error}", "Declare less, or report this as a bug", 1) from error
+
+
+def _hash_alike(elements: Iterable[Any]) -> bool:
+    """Whether elements hash alike in every process: numbers, and tuples of them."""
+    return all(
+        isinstance(one, (bool, int, float, complex)) or (type(one) is tuple and _hash_alike(one)) for one in elements
+    )
 
 
 def _in_memory(value: Any) -> bool:

@@ -137,6 +137,39 @@ def read_for_value(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def order_drawn(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names that, were they sets, would give their hidden order away: ``list(s)``, ``[x for x in s]``, ``*s``.
+
+    Membership, counting, sorting and set algebra don't, nor does a tracked loop, whose order is pinned.
+    """
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() | ast.BinOp() | ast.AugAssign():
+                found |= order_drawn(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.Name))
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _ORDERLESS:
+                found |= order_drawn(arg for arg in args if not isinstance(arg, ast.Name))
+            case ast.Call(func=ast.Attribute(value=ast.Name(), attr=attr), args=args) if attr != "pop":
+                found |= order_drawn(args) if attr not in _SET_METHODS else set()
+            case ast.For(iter=ast.Name()):
+                found |= order_drawn([*node.body, *node.orelse])
+            case ast.If(test=ast.Name()) | ast.While(test=ast.Name()):
+                found |= order_drawn([*node.body, *node.orelse])
+            case ast.Assign(value=ast.Name()) | ast.Return(value=ast.Name()):
+                continue
+            case ast.Name(id=name, ctx=ast.Load()):
+                found.add(name)
+            case _:
+                found |= order_drawn(ast.iter_child_nodes(node))
+    return found
+
+
+_ORDERLESS = frozenset(
+    {"len", "sorted", "min", "max", "any", "all", "set", "frozenset", "bool", "isinstance", "print", "id"}
+)
+_SET_METHODS = frozenset(name for name in dir(set) if not name.startswith("_") and name != "pop")
+
+
 def popped_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return names whose ``pop()`` is called without an argument: on a set, that draws from its hidden order."""
     found: set[str] = set()

@@ -82,6 +82,8 @@ class UnitPlan:
         Names whose object it visibly changes in place.
     read_for_value : frozenset of str
         Names read for what they hold, not only told something or looped over.
+    order_drawn : frozenset of str
+        Names whose hidden order it would draw from, were they sets.
     popped : frozenset of str
         Names whose ``pop()`` it calls.
     catches_interrupt : bool
@@ -106,6 +108,7 @@ class UnitPlan:
     read_elsewhere: Names
     mutated: Names
     popped: Names
+    order_drawn: Names
     read_for_value: Names
     catches_interrupt: bool = False
     withs: dict[int, int] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from ._names import (
     bound_names,
     catches_interrupt,
     mutated_names,
+    order_drawn,
     own_nodes,
     popped_names,
     read_for_value,
@@ -150,6 +151,7 @@ class _Unit:
             "read_elsewhere": read_outside_headers(body),
             "mutated": mutated_names(body),
             "popped": popped_names(body),
+            "order_drawn": order_drawn(body),
             "read_for_value": read_for_value(body),
         }
 
