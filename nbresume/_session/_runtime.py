@@ -6,179 +6,52 @@ The hot path is ``_items``: one yield, one count, one look at ``pace.due``. All 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from .._capture import ambient_state, put_rng, rng_state
+from .._capture import put_rng, rng_state
 from .._policy import Pace
-from .._transform import UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way, locals_of, write_locals
-from ._functions import Functions, Rewritten
+from ._functions import Functions
 from ._guard import Guard, Streams, put_streams, streams_in
 from ._iterables import Iteration, is_quiet, length_of
+from ._path import Path
 
 
-class Runtime:
-    """The runtime of one attempt, ``__nbresume__`` in the rewritten cell.
+class Runtime(Path):
+    """The runtime of one attempt, ``__nbresume__`` in the rewritten cell: its loops and boundaries.
 
     Attributes
     ----------
-    live : bool
-        The code runs as the user wrote it.
-    setup : bool
-        What stands before the first loop runs.
+    pending : BaseException or None
+        What is raised behind the cell's last statement.
+    stopping : bool
+        Whether the next boundary ends the cell.
+    reached_end : bool
+        Whether the last statement has been reached.
     """
 
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
-        self.attempt, self.pace = attempt, pace
-        self.live = way is None
-        self.setup = setup
-        self.stack: list[Frame] = []
-        self.unit: UnitPlan = attempt.plan.unit
-        self.units: dict[str, UnitPlan] = {}
+        super().__init__(attempt, pace, functions, way=way, setup=setup)
         self.pending: BaseException | None = None
         self.stopping = False
-        self.restoring = False
+        self.reached_end = False
         self._finished = 0
-        self._base = 0
-        self._way = way
-        self._functions = functions
         self._entry: Json | None = None
         self._streams: Streams = []
-        self._handed_over = False
         self._guards: dict[int, Guard] = {}
         self._advanced: dict[int, Iteration] = {}
         self._pid = os.getpid()
         self._thread = threading.get_ident()
         self._said: set[str] = set()
-        self._entering: dict[tuple[str, int], str] = {}
-        self._world: tuple[Json, dict[str, Any]] = ({}, {})
-        self._doubt: RefusedError | None = None
+        self._atomic: set[str] = set()
+        """Followed functions whose variables can't be saved, and that a loop outside of them calls."""
         self._clock = time.perf_counter()
-        self.reached_end = False
-
-    # ------------------------------------------------------------------ finding the way
-
-    def enters(self, number: int, depth: int) -> bool:
-        """Whether the statement is entered: the code is live, or the way back leads through it."""
-        del self.stack[self._base + depth :]
-        if self.live:
-            if number in self.unit.withs:
-                self._about_to_enter(number)
-            return True
-        step = self._step()
-        if step is None or step["id"] != number or step["unit"] != self.unit.name:
-            return False
-        if step.get("done"):
-            self._hand_over()
-            self._push(number, step["kind"], label=step["label"], count=step["count"], total=step["total"], done=True)
-            self._arrive()
-            self.stack.pop()
-            return False
-        if any(map(self.attempt.restores, self.unit.with_reads.get(number, ()))):
-            # Its manager holds a saved object (redirect_stdout(buffer)): it has to be the restored one.
-            self._hand_over()
-            self.attempt.disturbed = True
-        if "entry" in step:
-            self._hand_over()
-            self._world = (step["entry"], self._part()["ambient"])
-            self.attempt.put_world(*self._world)
-        return True
-
-    def _about_to_enter(self, number: int) -> None:
-        """Remember the world as it is before a ``with`` is entered: on a resume it is entered again in the same."""
-        self._world = (rng_state(), ambient_state())
-        if (self.unit.name, number) not in self._entering:
-            self._entering[self.unit.name, number] = self.attempt.live_digest()
-
-    def again(self, names: tuple[str, ...]) -> bool:
-        """Whether a statement on the way runs again: it binds a name that could not be saved."""
-        if self._way is None or self.restoring:
-            return False
-        call = self._innermost_call()
-        unsaved = self.attempt.unsaved if call is None else call.unsaved
-        if not set(names) & set(unsaved):
-            return False
-        self._hand_over()
-        self.attempt.disturbed = True
-        return True
-
-    def _innermost_call(self) -> Frame | None:
-        return next((frame for frame in reversed(self.stack) if frame.kind == "call" and frame.pyframe), None)
-
-    def _step(self) -> Json | None:
-        """Return the next step of the way back."""
-        if self._way is None or len(self.stack) >= len(self._way.frames):
-            return None
-        return self._way.frames[len(self.stack)]
-
-    def _push(self, number: int, kind: Any, **facts: Any) -> Frame:
-        frame = Frame(number, self.unit.name, kind, len(self.stack), **facts)
-        self.stack.append(frame)
-        return frame
-
-    def _hand_over(self) -> None:
-        """Lay the saved state over what the set-up has made; once."""
-        if not self._handed_over:
-            self._handed_over = True
-            self._way = self.attempt.hand_over()
-
-    def _arrive(self) -> None:
-        """Turn live: bind what was saved, put files back, and the random streams as the last act."""
-        way, self._way = self._way, None
-        assert way is not None  # noqa: S101  # only a way back arrives
-        for frame, part in zip(self.stack, way.parts, strict=False):
-            if frame.pyframe is not None and "locals" in part:
-                self._bind_locals(frame, part)
-        self.live = self.setup = True
-        self.pace.force()
-        self.pace.due = True
-        self.attempt.arrive()
-
-    @staticmethod
-    def _bind_locals(frame: Frame, part: dict[str, Any]) -> None:
-        assert frame.pyframe is not None  # noqa: S101  # by the caller
-        gone = set(locals_of(frame.pyframe)) - set(part["locals"]) - set(frame.unsaved)
-        write_locals(frame.pyframe, part["locals"], gone)
-
-    # ------------------------------------------------------------------ branches, with, try
-
-    def branch(self, number: int, value: Any) -> bool:
-        """Note which way an ``if`` goes."""
-        taken = bool(value)
-        self._push(number, "if", branch=taken)
-        return taken
-
-    def taken(self, number: int) -> bool:
-        """Tell which way an ``if`` on the way back had gone."""
-        step = self._step()
-        taken = step is not None and bool(step["branch"])
-        self._push(number, "if", branch=taken)
-        return taken
-
-    def inside(self, number: int) -> None:
-        """Note that a ``with`` or ``try`` has been entered."""
-        if not self.live and self._handed_over:
-            self.attempt.disturbed = True
-        before = self._entering.get((self.unit.name, number)) if self.live else None
-        if before and before != self.attempt.live_digest():
-            self._doubt = RefusedError(
-                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume "
-                f"it is entered "
-                "again, and would change it twice",
-                "Put what it changes into the body, or the 'with' inside the innermost loop",
-            )
-        if before:
-            self._entering[self.unit.name, number] = ""
-        frame = self._push(number, "inside")
-        if number in self.unit.withs:
-            frame.entry, frame.ambient = self._world
 
     # ------------------------------------------------------------------ for
 
@@ -260,10 +133,6 @@ class Runtime:
         cursor: Json = step["iteration"]
         return cursor
 
-    def _part(self) -> dict[str, Any]:
-        assert self._way is not None  # noqa: S101  # enters() has seen it
-        return self._way.parts[len(self.stack)] if self._way.parts else {}
-
     def _readable(self, names: frozenset[str]) -> dict[str, Any]:
         """Return the saved variables that an iterable's expression reads, itself or through a function it calls."""
         names = names.union(*(self._functions.reads(name) for name in names))
@@ -327,61 +196,6 @@ class Runtime:
         self._guards.pop(id(frame.iteration), None)
         del self.stack[frame.depth :]
 
-    # ------------------------------------------------------------------ functions
-
-    def call(self, number: int, function: Any) -> Any:
-        """Return what to call: the function that keeps a cursor, or the user's own where a call is atomic."""
-        rewritten = self._functions.of(function)
-        if rewritten is None or any(f.kind == "call" and f.label == rewritten.plan.name for f in self.stack):
-            return function
-        owner = getattr(function, "__self__", None)
-
-        def follow(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            given = args if owner is None else (owner, *args)
-            return self._follow(number, rewritten, given, kwargs)
-
-        return follow
-
-    def recall(self, number: int, find: Callable[[], Any]) -> Any:
-        """Call a function on the way back; its variables come from the snapshot, so its arguments don't matter."""
-        if self._way is None:
-            return None
-        own = find()
-        self._functions.of(own)
-        self._hand_over()
-        function = find()
-        self._functions.adopt(function, own)
-        rewritten = self._functions.of(function)
-        assert rewritten is not None  # noqa: S101  # the snapshot says that it was followed
-        code = rewritten.function.__code__
-        keywords = dict.fromkeys(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
-        return self._follow(number, rewritten, (None,) * rewritten.needs, keywords)
-
-    def _follow(self, number: int, rewritten: Rewritten, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        __tracebackhide__ = True
-        frame = self._push(number, "call", label=rewritten.plan.name)
-        depth = len(self.stack)
-        outer = self.unit, self._base
-        self.unit, self._base = rewritten.plan, depth
-        self.units[rewritten.plan.name] = rewritten.plan
-        try:
-            return rewritten.function(*args, **kwargs)
-        finally:
-            self.unit, self._base = outer
-            frame.pyframe = None
-            del self.stack[depth - 1 :]
-
-    def entered(self) -> None:
-        """Stand at the start of a followed function: learn its variables, or put them back."""
-        frame = self.stack[-1]
-        frame.pyframe = sys._getframe(1)  # noqa: SLF001  # the only way to a caller's variables
-        if not self.live and self._way is not None:
-            self._hand_over()
-            part = self._way.parts[frame.depth]
-            frame.unsaved = tuple(self._way.frames[frame.depth].get("unsaved", ()))
-            write_locals(frame.pyframe, part["locals"], set(locals_of(frame.pyframe)) - set(part["locals"]))
-
     # ------------------------------------------------------------------ boundaries
 
     def _boundary(self, frame: Frame) -> bool:
@@ -389,6 +203,8 @@ class Runtime:
         if not self.live:
             return False
         del self.stack[frame.depth + 1 :]
+        if self._atomic and any(f.kind == "call" and f.label in self._atomic for f in self.stack):
+            return True
         self._finished += frame.count > 0
         if os.getpid() != self._pid or threading.get_ident() != self._thread:
             return True  # a forked worker or a thread of the user's: the snapshot is not theirs to take
@@ -401,6 +217,13 @@ class Runtime:
                 raise self._doubt
             self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
         except RefusedError as error:
+            if self._is_inside_a_loop(frame):
+                self._atomic.add(self._innermost_call_label())
+                self.pace.force()
+                self._say_once(
+                    f"no snapshots inside {self._innermost_call_label()}(), only at the loop around it: {error}"
+                )
+                return True
             if self._finished <= 1 and self.attempt.number == 1:
                 return self._halt(error)
             # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
@@ -413,9 +236,20 @@ class Runtime:
 
     def _unprotected(self, error: NbresumeError) -> None:
         self.pace.taken(0.1)
-        if str(error) not in self._said:
-            self._said.add(str(error))
-            self.attempt.warn(f"not protected since the last snapshot: {error}")
+        self._say_once(f"not protected since the last snapshot: {error}")
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.attempt.warn(text)
+
+    def _is_inside_a_loop(self, frame: Frame) -> bool:
+        """Whether a boundary lies in a followed function that a loop calls: then that loop has boundaries too."""
+        calls = [f.depth for f in self.stack[: frame.depth] if f.kind == "call"]
+        return bool(calls) and any(f.kind in ("for", "while") for f in self.stack[: calls[-1]])
+
+    def _innermost_call_label(self) -> str:
+        return next(f.label for f in reversed(self.stack) if f.kind == "call")
 
     def _halt(self, error: BaseException) -> bool:
         """End the cell without an exception through the user's code: its loops end, the rest is passed over."""

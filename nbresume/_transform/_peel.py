@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from ._rewrite import RUNTIME, at
+from ._nodes import at
+from ._rewrite import RUNTIME
 
 
 def peel_time(tree: ast.Module, worth: Callable[[ast.stmt], bool]) -> ast.Module:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TypeVar
 
 from ..errors import RefusedError
 from ._names import (
@@ -29,13 +28,13 @@ from ._names import (
     catches_interrupt,
     mutated_names,
     order_drawn,
-    own_nodes,
     popped_names,
     read_for_value,
     read_inside_functions,
     read_names,
     read_outside_headers,
 )
+from ._nodes import at, is_future, label, may_draw, refuse_unsupported
 from ._options import CellOptions
 from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
 
@@ -45,13 +44,8 @@ ITEM = "__nbresume_item__"
 HoldsLoop = Callable[[ast.expr], bool]
 """Whether the function that an expression names is one of the notebook's that holds a loop."""
 
-_T = TypeVar("_T", bound=ast.AST)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _UNGUARDED = (ast.Global, ast.Nonlocal, ast.Pass)
-_STILL = frozenset(
-    {"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"}
-)
-_STILL_METHODS = frozenset({"items", "keys", "values", "copy"})
 
 
 def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) -> tuple[ast.Module, CellPlan]:
@@ -77,7 +71,7 @@ def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) 
         With the line, the reason and the way out.
     """
     source = ast.unparse(tree)
-    _refuse_unsupported(tree.body)
+    refuse_unsupported(tree.body)
     unit = _Unit("", tree.body, holds_loop)
     body = unit.top_level(tree.body)
     plan = unit.plan()
@@ -95,7 +89,7 @@ def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) 
 
 def rewrite_function(node: ast.FunctionDef, holds_loop: HoldsLoop) -> tuple[ast.FunctionDef, UnitPlan]:
     """Rewrite a function that the cell calls and that holds a loop; raises RefusedError as ``rewrite_cell``."""
-    _refuse_unsupported(node.body)
+    refuse_unsupported(node.body)
     unit = _Unit(node.name, node.body, holds_loop)
     arguments = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
     body = [unit.runtime_statement("entered", node.body[0]), *unit.block(node.body, depth=0)]
@@ -107,24 +101,6 @@ def rewrite_function(node: ast.FunctionDef, holds_loop: HoldsLoop) -> tuple[ast.
 def may_hold_boundary(statement: ast.stmt, holds_loop: HoldsLoop) -> bool:
     """Whether a boundary can lie inside a statement."""
     return _Unit("", [], holds_loop).tracked(statement)
-
-
-def _refuse_unsupported(body: list[ast.stmt]) -> None:
-    for statement in body:
-        for node in own_nodes(statement):
-            line = getattr(node, "lineno", None)
-            if isinstance(node, ast.AsyncFor):
-                raise RefusedError(
-                    "'async for' can't be resumed: its source goes on without us",
-                    "Collect it into a list first, then loop over that",
-                    line,
-                )
-            if isinstance(node, (ast.Yield, ast.YieldFrom)):
-                raise RefusedError(
-                    "'yield' can't be resumed: the frame of a generator can't be saved",
-                    "Append to a list instead",
-                    line,
-                )
 
 
 class _Unit:
@@ -215,7 +191,7 @@ class _Unit:
             return self._tracked(statement, depth, made)
         if self._setup or not isinstance(statement, (ast.AugAssign, ast.Delete)):
             made |= bound_names([statement])
-        if isinstance(statement, _UNGUARDED) or _is_future(statement):
+        if isinstance(statement, _UNGUARDED) or is_future(statement):
             return [statement]
         self._describe(statement)
         return [at(ast.If(self._guard(statement), [statement], []), statement)]
@@ -294,12 +270,12 @@ class _Unit:
             number,
             node.lineno,
             "for",
-            _label(node.target),
+            label(node.target),
             live=frozenset(self._needs.head[node]),
             live_after=frozenset(self._needs.after[node]),
             remade=frozenset(made),
             reads=frozenset(read_names(node.iter)),
-            draws=_may_draw(node.iter),
+            draws=may_draw(node.iter),
             has_else=bool(node.orelse),
         )
         self.loops[number] = plan
@@ -421,34 +397,3 @@ class _Unit:
 
     def _call(self, method: str, *arguments: ast.expr) -> ast.expr:
         return ast.Call(self._read(method), list(arguments), [])
-
-
-def at(node: _T, where: ast.AST) -> _T:
-    """Give a new node, and what it holds that has no place yet, the position of one of the user's."""
-    for inner in ast.walk(node):
-        if isinstance(inner, (ast.expr, ast.stmt)) and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, where)
-    return node
-
-
-def _label(target: ast.expr) -> str:
-    """Name a loop by the first name of its target."""
-    names = [inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)]
-    return names[0] if names else ast.unparse(target)
-
-
-def _is_future(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-
-
-def _may_draw(node: ast.expr) -> bool:
-    """Whether evaluating an iterable's expression may draw: anything but plain looks at what is there."""
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Call(func=ast.Name(id=name)) if name in _STILL:
-                continue
-            case ast.Call(func=ast.Attribute(attr=attr)) if attr in _STILL_METHODS:
-                continue
-            case ast.Call() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Await():
-                return True
-    return False

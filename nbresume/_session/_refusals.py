@@ -1,0 +1,160 @@
+"""What a boundary refuses although each part of it can be saved: apart, or again, it would be something else."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._capture import Captured, Definitions, culprit, put_rng, reachable, restore, rng_state, unsaveable
+from .._identity import fingerprint
+from .._transform import UnitPlan
+from ..errors import RefusedError, UnsaveableError
+from ._iterables import is_bar
+from ._places import Places
+
+TRIALS = 4
+"""Snapshots that are loaded once from memory: the first ones, in which the loop has bound all its names."""
+
+_SMALL = 1 << 20
+_SHAREABLE = (list, dict, set, bytearray, np.ndarray)
+_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+class Refusals:
+    """Looks at what a boundary is about to save, for one run of a cell.
+
+    Parameters
+    ----------
+    unit : UnitPlan
+        The cell.
+    places : Places
+        The notebook's names.
+    definitions : Definitions
+        Its functions and classes.
+    """
+
+    def __init__(self, unit: UnitPlan, places: Places, definitions: Definitions) -> None:
+        self.unit, self.places, self.definitions = unit, places, definitions
+        self._trials = self._torn_checks = TRIALS
+        self._remade: dict[str, tuple[str, type]] = {}
+
+    def changed_opaque(self, opaque: Mapping[str, str]) -> None:
+        """Refuse when an input that can't be saved is no longer what the launch found."""
+        for place, digest in opaque.items():
+            if digest and place in self.places and fingerprint(self.places[place]).digest != digest:
+                value = self.places[place]
+                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+                found = culprit(place, value, error, definitions=self.definitions)
+                raise UnsaveableError(
+                    found.path,
+                    found.type_name,
+                    f"and the loop changes {place!r}",
+                    "Keep what changes in a variable of its own, without the part that can't be saved",
+                )
+
+    def torn(self, values: Mapping[str, Any], made_again: Iterable[str], changing: Iterable[str]) -> None:
+        """Refuse what is made again instead of saved and holds a saved object that the loop changes.
+
+        Made again, it would hold the set-up's object, and the names the restored one.
+        """
+        if self._torn_checks <= 0:
+            return
+        self._torn_checks -= 1
+        owners = {id(one): name for name in changing for one in reachable(values[name]).values()}
+        for name in sorted(made_again):
+            value = self.places[name]
+            if isinstance(value, _CODE):
+                continue
+            for key, shared in reachable(value).items():
+                if key in owners and (isinstance(shared, _SHAREABLE) or type(shared).__module__ == "__main__"):
+                    raise RefusedError(
+                        f"{name!r} can't be saved and holds an object of {owners[key]!r}, which the loop changes: made "
+                        "again, it would hold another",
+                        f"Keep what {name!r} changes in a variable of its own, or make {name!r} inside the loop",
+                    )
+
+    def changed_remade(self, names: Iterable[str]) -> None:
+        """Refuse what is made again by its statement and has changed since, if anybody reads what it holds."""
+        for name in sorted(names):
+            if name not in self.places or is_bar(self.places[name]):
+                continue
+            value = self.places[name]
+            found = fingerprint(value)
+            digest, kind = self._remade.setdefault(name, (found.digest, type(value)))
+            if "sqlite3.Connection" in found.holes and _in_memory(value):
+                raise UnsaveableError(name, "sqlite3.Connection", "its database is in memory", "Give it a file")
+            if kind is type(value) and digest != found.digest:
+                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+                blamed = culprit(name, value, error, definitions=self.definitions)
+                raise UnsaveableError(
+                    blamed.path,
+                    blamed.type_name,
+                    f"{name!r} is made again by its statement, and the loop has changed it",
+                    "Keep what changes in a variable of its own, without the part that can't be saved",
+                )
+
+    def unloadable(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
+        """Load the graph once from memory while the run is young: what can be saved can not always be loaded.
+
+        Large arrays are left unread; nothing of the process is touched, its random streams included.
+        """
+        if self._trials <= 0:
+            return
+        self._trials -= 1
+        state = rng_state()
+        try:
+            restore(
+                captured.stream, captured.tables, definitions=self.definitions, inputs=inputs, read=_trial(captured)
+            )
+        except Exception as error:
+            raise RefusedError(
+                f"the state can be saved but not loaded again ({type(error).__name__}: {error})",
+                "Keep the object out of what the loop carries, or give its class __reduce__",
+            ) from error
+        finally:
+            put_rng(state)
+
+    def drawn_sets(self, values: Mapping[str, Any]) -> None:
+        """Refuse to save a set whose hidden order the cell draws from, where that order is another in each process."""
+        for name in self.unit.order_drawn & values.keys():
+            value = values[name]
+            if type(value) in (set, frozenset) and len(value) > 1 and not _hash_alike(value):
+                raise RefusedError(
+                    f"the cell draws from the order of the set {name!r}, which is another in each kernel",
+                    f"Use sorted({name}) there, or a list or dict in its place",
+                )
+
+    def popped_sets(self, values: Mapping[str, Any]) -> None:
+        """Refuse ``a_set.pop()``: where it takes from can't be saved."""
+        for name in self.unit.popped & values.keys():
+            if type(values[name]) is set:
+                raise RefusedError(
+                    f"{name}.pop() takes from the hidden order of a set, which can't be saved",
+                    f"Use a list or a deque, or take the smallest: x = min({name}); {name}.remove(x)",
+                )
+
+
+def _hash_alike(elements: Iterable[Any]) -> bool:
+    """Whether elements hash alike in every process: numbers, and tuples of them."""
+    return all(
+        isinstance(one, (bool, int, float, complex)) or (type(one) is tuple and _hash_alike(one)) for one in elements
+    )
+
+
+def _in_memory(value: Any) -> bool:
+    if not hasattr(value, "execute") or type(value).__module__ != "sqlite3":
+        return False
+    return any(not row[2] for row in value.execute("PRAGMA database_list"))
+
+
+def _trial(captured: Captured) -> Callable[[int, NDArray[Any]], None]:
+    def read(index: int, target: NDArray[Any]) -> None:
+        data = captured.blocks[index].data
+        if data is not None and target.nbytes <= _SMALL:
+            target[...] = np.ascontiguousarray(data).reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
+
+    return read

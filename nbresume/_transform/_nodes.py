@@ -1,0 +1,66 @@
+"""Small questions about syntax, and the position of what is injected."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeVar
+
+from ..errors import RefusedError
+from ._names import own_nodes
+
+_T = TypeVar("_T", bound=ast.AST)
+_STILL = frozenset(
+    {"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"}
+)
+_STILL_METHODS = frozenset({"items", "keys", "values", "copy"})
+
+
+def refuse_unsupported(body: list[ast.stmt]) -> None:
+    """Refuse what no cursor can stand in, by its line."""
+    for statement in body:
+        for node in own_nodes(statement):
+            line = getattr(node, "lineno", None)
+            if isinstance(node, ast.AsyncFor):
+                raise RefusedError(
+                    "'async for' can't be resumed: its source goes on without us",
+                    "Collect it into a list first, then loop over that",
+                    line,
+                )
+            if isinstance(node, (ast.Yield, ast.YieldFrom)):
+                raise RefusedError(
+                    "'yield' can't be resumed: the frame of a generator can't be saved",
+                    "Append to a list instead",
+                    line,
+                )
+
+
+def at(node: _T, where: ast.AST) -> _T:
+    """Give a new node, and what it holds that has no place yet, the position of one of the user's."""
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.expr, ast.stmt)) and not hasattr(inner, "lineno"):
+            ast.copy_location(inner, where)
+    return node
+
+
+def label(target: ast.expr) -> str:
+    """Name a loop by the first name of its target."""
+    names = [inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+    return names[0] if names else ast.unparse(target)
+
+
+def is_future(statement: ast.stmt) -> bool:
+    """Whether a statement is an import from the future, which nothing may stand before."""
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def may_draw(node: ast.expr) -> bool:
+    """Whether evaluating an iterable's expression may draw: anything but plain looks at what is there."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Name(id=name)) if name in _STILL:
+                continue
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr in _STILL_METHODS:
+                continue
+            case ast.Call() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Await():
+                return True
+    return False
