@@ -73,7 +73,8 @@ class Attempt:
         self._fresh = True
         self._graph: Any = None
         self._digest = ""
-        self._seq = max((snapshot.seq for snapshot in run.snapshots()), default=-1) + 1
+        self._there = run.snapshots()
+        self._seq = max((snapshot.seq for snapshot in self._there), default=-1) + 1
         self._saved: frozenset[str] = frozenset()
         self._here = scope.launch
         self._told: set[str] = set()
@@ -199,8 +200,10 @@ class Attempt:
                 "snapshot", self.number, snapshot=snapshot.ident, seconds=time.perf_counter() - began, **facts
             )
             keep = self.plan.options.keep
-            own = [s.seq for s in self.run.snapshots()]
-            self.run.prune(set(keep.to_prune(own)), self.number)
+            self._there.append(snapshot)
+            goes = set(keep.to_prune([one.seq for one in self._there]))
+            self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
+            self._there = [one for one in self._there if one.seq not in goes]
         finally:
             self._let_go()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -216,9 +216,19 @@ class RunFolder:
         size = write_snapshot(path, meta, stream, tables, blocks)
         return Snapshot(path), size
 
-    def prune(self, goes: set[int], attempt: int) -> None:
-        """Remove snapshots by sequence number; those of later attempts are not ours to remove."""
-        for snapshot in self.snapshots():
+    def prune(self, goes: set[int], attempt: int, among: Iterable[Snapshot] | None = None) -> None:
+        """Remove snapshots by sequence number; those of later attempts are not ours to remove.
+
+        Parameters
+        ----------
+        goes : set of int
+            Sequence numbers.
+        attempt : int
+            Whose writer asks.
+        among : iterable of Snapshot, optional
+            The snapshots there are, for a writer that knows them; default: look.
+        """
+        for snapshot in self.snapshots() if among is None else among:
             if snapshot.seq in goes and snapshot.attempt <= attempt:
                 _fs.remove(snapshot.path)
 
