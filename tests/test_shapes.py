@@ -232,7 +232,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
     ),
     "tqdm with a handle": (
         "log",
-        "log = []\nbar = tqdm(['a', 'b', 'c'], desc='x')\nfor c in bar:\n    bar.set_postfix(c=c)\n    log.append((c, bar.n, bar.total))\n",
+        "log = []\nbar = tqdm(['a', 'b', 'c'], desc='x')\nfor c in bar:\n    bar.set_postfix(c=c)\n    log.append((c, bar.total))\n",
         "from tqdm import tqdm",
     ),
     "tqdm into a buffer": (
