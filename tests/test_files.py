@@ -232,3 +232,32 @@ def test_what_is_printed_is_in_the_log_once(tmp_path):
     assert [line for line in lines if line.startswith("step")] == [f"step {i}" for i in range(5)]
     assert lines[-1] == "ende µ"
     assert not [line for line in lines if "t: " in line]
+
+
+def test_a_death_on_the_way_back_leaves_no_file_aside(tmp_path):
+    """The set-up runs again while the files stand aside; killed just there, the next attempt finds them."""
+    cell = "%%resumable t --vars i --every 1 --on-restart continue\n" + (
+        "import os, signal\nif os.path.exists('die'):\n    os.kill(os.getpid(), signal.SIGKILL)\n" + APPEND
+    )
+    assert attempt("", cell, tmp_path, kill_at=4).status == "killed"
+    (tmp_path / "die").touch()
+    assert attempt("", cell, tmp_path).status == "killed"
+    assert not (tmp_path / "log.csv").exists()
+    (tmp_path / "die").unlink()
+    assert attempt("", cell, tmp_path).status == "ended"
+    assert (tmp_path / "log.csv").read_text() == "".join(f"{i}\n" for i in range(6))
+
+
+def test_a_resume_that_stops_on_the_way_puts_the_files_back(tmp_path):
+    setup = (
+        "import os\nfrom contextlib import contextmanager\n@contextmanager\ndef note():\n"
+        "    if os.path.exists('again'): seen.append(1)\n    yield\n"
+    )
+    body = "seen = []\nfor i in range(3):\n    with note():\n        for k in range(2):\n            open('log.csv', 'a').write(f'{i}{k} ')\n"
+    cell = "%%resumable t --vars seen --every 1 --on-restart continue\n" + body
+    assert attempt(setup, cell, tmp_path, kill_at=6).status == "killed"
+    before = (tmp_path / "log.csv").read_text()
+    (tmp_path / "again").touch()
+    found = attempt(setup, cell, tmp_path)
+    assert found.error.startswith("ReplayError")
+    assert (tmp_path / "log.csv").read_text() == before

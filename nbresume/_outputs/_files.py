@@ -244,13 +244,38 @@ class Files:
 
     def set_aside(self, recorded: list[Json], attempt: int) -> None:
         """Move every recorded file away, so that what runs again finds the world of the launch."""
-        for place, entry in enumerate(recorded):
+        moves = {
+            entry["path"]: str(self.folder / "aside" / f"{attempt:04d}-{place:04d}-{Path(entry['path']).name}")
+            for place, entry in enumerate(recorded)
+        }
+        if moves:
+            # A death on the way back must not leave the user's files here: the next attempt looks.
+            _fs.make_folder(self.folder / "aside")
+            _fs.write(self._moved, json.dumps(moves).encode())
+        for entry in recorded:
             path = Path(entry["path"])
             self._known.setdefault(str(path), _Known(rewritten=bool(entry.get("whole"))))
             if path.exists():
-                target = self.folder / "aside" / f"{attempt:04d}-{place:04d}-{path.name}"
+                target = Path(moves[entry["path"]])
                 _fs.move(path, target)
                 self._aside[str(path)] = target
+
+    @property
+    def _moved(self) -> Path:
+        return self.folder / "aside" / "moved.json"
+
+    def recover(self) -> None:
+        """Put files back that an attempt had moved aside and could not put back itself."""
+        try:
+            moves = json.loads(self._moved.read_bytes())
+        except FileNotFoundError:
+            return
+        for path, target in moves.items():
+            if Path(target).exists():
+                _fs.remove(Path(path))  # what ran again on the way has written it
+                _fs.move(Path(target), Path(path))
+        _fs.remove(self._moved)
+        self._aside.clear()
 
     def put_back(self, recorded: list[Json], *, whole: bool = False) -> list[tuple[str, int]]:
         """Put every recorded file back as the snapshot knew it; returns names and the bytes cut off.
@@ -279,6 +304,7 @@ class Files:
                 cut.append((path.name, had - keep))
             elif aside is not None and keep is not None:
                 _fs.remove(aside)
+        _fs.remove(self._moved)
         return cut
 
     def _put_back_one(self, path: Path, aside: Path | None, keep: int | None, entry: Json) -> None:

@@ -92,6 +92,7 @@ class Attempt:
         """Follow nothing any more and let go of the run."""
         self.files.stop()
         self.log.stop()
+        self.files.recover()
         self.run.leave(self._lock)
 
     def warn(self, text: str) -> None:

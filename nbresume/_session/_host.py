@@ -137,8 +137,7 @@ class Host:
 
     def _decide(self, options: CellOptions, identity: Identity, store: Store) -> tuple[Decision, RunFolder | None]:
         trouble = store.unreadable(options.name)
-        named = [run for run in store.named(options.name) if run.lineage().state != "superseded"]
-        run = named[-1] if named else None
+        run = next((run for run in reversed(store.named(options.name)) if run.lineage().state != "superseded"), None)
         if trouble and run is None:
             raise StoppedError(f"{trouble}. Nothing was touched")
         if run is None:
@@ -221,10 +220,11 @@ class Host:
     def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope, *, complete: bool) -> None:
         left = self._left.get(run.id)
         fresh = left is None or not left.was_live
-        number = max((a.number for a in run.lineage().attempts), default=0) + (0 if complete else 1)
+        number = max((a.number for a in run.lineage().attempts), default=0) + (not complete)
         snapshot, rejected = run.latest()
         attempt = self._attempt(run, number, plan, scope)
         try:
+            attempt.files.recover()
             for bad, why in rejected:
                 run.note("rejected", number, snapshot=bad.ident, why=why)
                 attempt.tell(

@@ -10,7 +10,7 @@ from .._capture import ambient_state, rng_state
 from .._policy import Pace
 from .._transform import UnitPlan
 from .._types import Json
-from ..errors import RefusedError
+from ..errors import NbresumeError, RefusedError
 from ._attempt import Attempt
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions, Rewritten
@@ -27,6 +27,8 @@ class Path:
         What stands before the first loop runs.
     stack : list of Frame
         The cursor.
+    pending : BaseException or None
+        What is raised behind the cell's last statement.
     """
 
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
@@ -36,6 +38,7 @@ class Path:
         self.stack: list[Frame] = []
         self.unit: UnitPlan = attempt.plan.unit
         self.units: dict[str, UnitPlan] = {}
+        self.pending: BaseException | None = None
         self.restoring = False
         self._base = 0
         self._way = way
@@ -122,10 +125,20 @@ class Path:
         for frame, part in zip(self.stack, way.parts, strict=False):
             if frame.pyframe is not None and "locals" in part:
                 self._bind_locals(frame, part)
+        try:
+            self.attempt.arrive()
+        except NbresumeError as error:
+            self._halt(error)
+            return
         self.live = self.setup = True
         self.pace.force()
-        self.pace.due = True
-        self.attempt.arrive()
+
+    def _halt(self, error: BaseException) -> bool:
+        """End the cell without an exception through the user's code: its loops end, the rest is passed over."""
+        self.live = self.setup = False
+        self._way = None
+        self.pending = error
+        return False
 
     @staticmethod
     def _bind_locals(frame: Frame, part: dict[str, Any]) -> None:
@@ -155,9 +168,8 @@ class Path:
         before = self._entering.get((self.unit.name, number)) if self.live else None
         if before and before != self.attempt.live_digest():
             self._doubt = RefusedError(
-                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume "
-                f"it is entered "
-                "again, and would change it twice",
+                f"line {self.unit.withs[number]}: entering this 'with' changes what the run saves; on a resume it is "
+                "entered again, and would change it twice",
                 "Put what it changes into the body, or the 'with' inside the innermost loop",
             )
         if before:

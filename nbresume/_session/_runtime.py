@@ -28,8 +28,6 @@ class Runtime(Path):
 
     Attributes
     ----------
-    pending : BaseException or None
-        What is raised behind the cell's last statement.
     stopping : bool
         Whether the next boundary ends the cell.
     reached_end : bool
@@ -38,7 +36,6 @@ class Runtime(Path):
 
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
         super().__init__(attempt, pace, functions, way=way, setup=setup)
-        self.pending: BaseException | None = None
         self.stopping = False
         self.reached_end = False
         self._finished = 0
@@ -113,6 +110,8 @@ class Runtime(Path):
         __tracebackhide__ = True
         assert frame.iteration is not None  # noqa: S101  # by loop()
         source, pace = frame.iteration.source, self.pace
+        if not self.live and not head:
+            return  # it could not turn live
         for item in head:
             yield item
             frame.count += 1
@@ -250,13 +249,6 @@ class Runtime(Path):
 
     def _innermost_call_label(self) -> str:
         return next(f.label for f in reversed(self.stack) if f.kind == "call")
-
-    def _halt(self, error: BaseException) -> bool:
-        """End the cell without an exception through the user's code: its loops end, the rest is passed over."""
-        self.live = self.setup = False
-        self._way = None
-        self.pending = error
-        return False
 
     def stop(self) -> None:
         """Ask for a stop at the next boundary; from any thread, or a signal's handler."""
