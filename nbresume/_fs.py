@@ -24,6 +24,7 @@ from typing import IO, Any
 from .errors import StoreError
 
 TEMP_SUFFIX = ".tmp"
+_open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
 OWNER_ONLY = 0o700
 
 
@@ -87,7 +88,7 @@ def _sentence(error: OSError, path: Path) -> str:
 
 def write(path: Path, data: bytes) -> None:
     """Publish a small file."""
-    with publish(path) as temp, temp.open("xb") as file:
+    with publish(path) as temp, _open(temp, "xb") as file:
         file.write(data)
 
 
@@ -116,7 +117,7 @@ def append(path: Path, line: bytes) -> None:
 
 def open_log(path: Path) -> IO[bytes]:
     """Open a log for appending; its bytes need not be durable before the next snapshot."""
-    return path.open("ab", buffering=0)
+    return _open(path, "ab", buffering=0)
 
 
 def remove(path: Path) -> None:
@@ -144,7 +145,7 @@ def move(source: Path, target: Path) -> None:
 
 def copy_prefix(source: Path, target: Path, length: int) -> None:
     """Make the bytes of ``target`` the first ``length`` bytes of ``source``, in the file that is there."""
-    with source.open("rb") as old, target.open("r+b" if target.exists() else "xb") as new:
+    with _open(source, "rb") as old, _open(target, "r+b" if target.exists() else "xb") as new:
         new.truncate(0)
         left = length
         while left:
@@ -159,7 +160,7 @@ def copy_prefix(source: Path, target: Path, length: int) -> None:
 
 def replace_bytes(target: Path, data: bytes) -> None:
     """Make ``data`` the whole content of a file of the user's, in the file that is there."""
-    with target.open("r+b" if target.exists() else "xb") as file:
+    with _open(target, "r+b" if target.exists() else "xb") as file:
         file.truncate(0)
         file.write(data)
         file.flush()

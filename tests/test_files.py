@@ -261,3 +261,13 @@ def test_a_resume_that_stops_on_the_way_puts_the_files_back(tmp_path):
     found = attempt(setup, cell, tmp_path)
     assert found.error.startswith("ReplayError")
     assert (tmp_path / "log.csv").read_text() == before
+
+
+def test_a_rewritten_file_that_a_resume_put_back_is_still_known_as_one(tmp_path):
+    """Killed twice: the second attempt has not written it again, and the third changes nothing it should not."""
+    body = "for i in range(8):\n    open(f'w{i % 4}.txt', 'w').write(str(i) * 3)\n"
+    cell = "%%resumable t --vars i --every 1 --on-restart continue\n" + body
+    assert attempt("", cell, tmp_path, kill_at=6, when="before").status == "killed"
+    assert attempt("", cell, tmp_path, kill_at=3, when="before").status == "killed"
+    assert attempt("", cell, tmp_path).status == "ended"
+    assert [(tmp_path / f"w{i}.txt").read_text() for i in range(4)] == ["444", "555", "666", "777"]

@@ -352,7 +352,7 @@ def _positions(handles: list[IO[Any]]) -> list[int | None]:
 def _tail_digest(path: Path, length: int) -> str:
     """Digest the end of a file's first ``length`` bytes: it costs the same however long the file grows."""
     try:
-        with path.open("rb") as file:
+        with io.FileIO(path) as file:
             file.seek(max(0, length - _TAIL))
             return xxhash.xxh3_128_hexdigest(file.read(min(_TAIL, length))) if path.stat().st_size >= length else ""
     except FileNotFoundError:
