@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from .._identity import is_filled, slots_of
 from ..errors import UnsaveableError
 from ._functions import Definitions
 from ._graph import capture
@@ -96,23 +97,12 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.FunctionType):
         names = value.__code__.co_freevars
         cells = zip(names, value.__closure__ or (), strict=True)
-        yield from ((f".<{name}>", cell.cell_contents) for name, cell in cells if _filled(cell))
+        yield from ((f".<{name}>", cell.cell_contents) for name, cell in cells if is_filled(cell))
     elif isinstance(value, memoryview):
         yield ".obj", value.obj
     elif isinstance(value, types.MethodType):
         yield ".__self__", value.__self__
     if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
         yield from ((f".{name}", part) for name, part in list(vars(value).items()))
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, slot):
-                yield f".{slot}", getattr(value, slot)
-
-
-def _filled(cell: types.CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
+    slots = [slot for kind in type(value).__mro__ for slot in slots_of(kind)]
+    yield from ((f".{slot}", getattr(value, slot)) for slot in slots if hasattr(value, slot))

@@ -12,6 +12,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from .._identity import slots_of
+
 _KINDS: dict[type, str] = {
     type(iter({}.values())): "values",
     type(iter({}.items())): "items",
@@ -70,16 +72,11 @@ def reduce_instance(obj: Any) -> Any:
     slots = {
         slot: object.__getattribute__(obj, slot)
         for kind in type(obj).__mro__
-        for slot in _slots(kind)
+        for slot in slots_of(kind)
         if slot in kind.__dict__ and _has(obj, slot)
     }
     state = {"dict": dict(object.__getattribute__(obj, "__dict__")) if _has(obj, "__dict__") else {}, "slots": slots}
     return make_instance, (type(obj),), state, None, None, fill_instance
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = kind.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _has(obj: Any, name: str) -> bool:

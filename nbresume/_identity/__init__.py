@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._code import code_digest, function_digest, is_local_module, normalised, reads_and_writes
 from ._compare import Identity, Part
-from ._values import Fingerprint, class_data, fingerprint
+from ._values import Fingerprint, class_data, fingerprint, is_filled, slots_of
 
 __all__ = [
     "Fingerprint",
@@ -14,7 +14,9 @@ __all__ = [
     "code_digest",
     "fingerprint",
     "function_digest",
+    "is_filled",
     "is_local_module",
     "normalised",
     "reads_and_writes",
+    "slots_of",
 ]

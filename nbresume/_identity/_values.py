@@ -212,7 +212,7 @@ class _Walker:
             return _hash("function", f"{value.__module__}.{value.__qualname__}".encode())
         if self.code_only:
             return self._node("function", function_digest(value.__code__))
-        cells = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
+        cells = [cell.cell_contents for cell in value.__closure__ or () if is_filled(cell)]
         return self._node("function", function_digest(value.__code__), value.__defaults__, value.__kwdefaults__, *cells)
 
     def _class(self, value: type) -> bytes:
@@ -261,7 +261,8 @@ def _unwrap(member: Any) -> Any:
     return member
 
 
-def _filled(cell: types.CellType) -> bool:
+def is_filled(cell: types.CellType) -> bool:
+    """Whether a closure's cell holds anything yet."""
     try:
         _ = cell.cell_contents
     except ValueError:
@@ -272,7 +273,7 @@ def _filled(cell: types.CellType) -> bool:
 def _attributes(value: Any) -> dict[str, Any] | None:
     """Return the attributes that make up an instance, or None when it keeps its content elsewhere."""
     found: dict[str, Any] = {}
-    slots = [slot for kind in type(value).__mro__ for slot in _slots(kind)]
+    slots = [slot for kind in type(value).__mro__ for slot in slots_of(kind)]
     if not hasattr(value, "__dict__") and not slots:
         return None
     found.update(getattr(value, "__dict__", {}))
@@ -280,7 +281,8 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     return found
 
 
-def _slots(kind: type) -> tuple[str, ...]:
+def slots_of(kind: type) -> tuple[str, ...]:
+    """Return the slots that a class itself declares for attributes."""
     slots = kind.__dict__.get("__slots__", ())
     slots = (slots,) if isinstance(slots, str) else tuple(slots)
     return tuple(slot for slot in slots if slot not in ("__dict__", "__weakref__"))
