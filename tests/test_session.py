@@ -593,3 +593,13 @@ def test_five_kills_tell_a_complete_lineage(tmp_path):
     assert events[-1]["event"] == "closed"
     plain = attempt("import random", cell.partition("\n")[2], tmp_path, names=["log"])
     assert plain.values == last.values
+
+
+@pytest.mark.parametrize("kind", ["jobs = []", "class Jobs(list): pass\njobs = Jobs()"])
+def test_an_input_that_the_loop_makes_unsaveable_is_refused_and_never_taken_for_unchanged(tmp_path, kind):
+    """It could be saved at the launch: what became of it would be forgotten by a resume."""
+    setup = f"{kind}\ndef work(i):\n    jobs.append(x for x in [i])\n    return len(jobs)\n"
+    cell = "%%resumable t --vars log --every 1\nlog = []\nfor i in range(4):\n    log.append(work(i))\n"
+    found = attempt(setup, cell, tmp_path)
+    assert found.status == "error"
+    assert found.error.startswith("UnsaveableError: cannot save 'jobs"), found.error

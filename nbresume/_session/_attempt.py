@@ -136,11 +136,8 @@ class Attempt:
 
     def live_digest(self) -> str:
         """Digest what the run saves as it is now; empty where it can't be."""
-        names = {name: self.places[name] for name in sorted(self.scope.bindable) if name in self.places}
-        names |= {name: self.places[name] for name in self.plan.options.declared if name in self.places}
-        names |= {place: self.places[place] for place in self.scope.joined if place in self.places}
         found = []
-        for name, value in names.items():
+        for name, value in self.scope.values().items():
             if name not in self.plan.unit.with_targets:
                 try:
                     found.append(content_digest(value, definitions=self.definitions)[0])
@@ -194,7 +191,6 @@ class Attempt:
         try:
             snapshot, size = self.run.commit(self.number, self._seq, meta, found.stream, found.tables, found.blocks)
             self._seq += 1
-            self._saved = frozenset(selection.saved)
             where = "the end" if meta.get("end") else describe(cursor)
             facts = {"where": where, "loops": loops_of(cursor), "bytes": size, "sizes": meta["sizes"]}
             self.run.note(
@@ -351,9 +347,7 @@ class Attempt:
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
-        for name, length in self.files.put_back(self.recorded_files, whole=whole):
-            self.run.note("cut", self.number, file=name, bytes=length)
-            self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
+        self.put_files_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
         for name, n in meta["bars"].items():
@@ -365,6 +359,12 @@ class Attempt:
         self._graph = None
         self._since = time.monotonic()
         put_rng(meta["rng"])
+
+    def put_files_back(self, *, whole: bool = False) -> None:
+        """Put the user's files back as the snapshot knew them, or as they were before the run; tell what is cut."""
+        for name, length in self.files.put_back(self.recorded_files, whole=whole):
+            self.run.note("cut", self.number, file=name, bytes=length)
+            self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
 
     def put_world(self, rng: Json, ambient: dict[str, Any]) -> None:
         """Put random streams and ambient state where they were at an earlier place of the run."""

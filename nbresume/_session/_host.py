@@ -259,7 +259,7 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
-        attempt.files.put_back(attempt.files.later([]))
+        attempt.put_files_back()
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
 

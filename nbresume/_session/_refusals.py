@@ -46,15 +46,14 @@ class Refusals:
         """Refuse when an input that can't be saved is no longer what the launch found."""
         for place, digest in opaque.items():
             if digest and place in self.places and fingerprint(self.places[place]).digest != digest:
-                value = self.places[place]
-                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
-                found = culprit(place, value, error, definitions=self.definitions)
-                raise UnsaveableError(
-                    found.path,
-                    found.type_name,
-                    f"and the loop changes {place!r}",
-                    "Keep what changes in a variable of its own, without the part that can't be saved",
-                )
+                raise self._changed(place, f"and the loop changes {place!r}")
+
+    def _changed(self, place: str, why: str) -> UnsaveableError:
+        value = self.places[place]
+        error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+        found = culprit(place, value, error, definitions=self.definitions)
+        way = "Keep what changes in a variable of its own, without the part that can't be saved"
+        return UnsaveableError(found.path, found.type_name, why, way)
 
     def torn(self, values: Mapping[str, Any], made_again: Iterable[str], changing: Iterable[str]) -> None:
         """Refuse what is made again instead of saved and holds a saved object that the loop changes.
@@ -88,14 +87,7 @@ class Refusals:
             if "sqlite3.Connection" in found.holes and _in_memory(value):
                 raise UnsaveableError(name, "sqlite3.Connection", "its database is in memory", "Give it a file")
             if kind is type(value) and digest != found.digest:
-                error = unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
-                blamed = culprit(name, value, error, definitions=self.definitions)
-                raise UnsaveableError(
-                    blamed.path,
-                    blamed.type_name,
-                    f"{name!r} is made again by its statement, and the loop has changed it",
-                    "Keep what changes in a variable of its own, without the part that can't be saved",
-                )
+                raise self._changed(name, f"{name!r} is made again by its statement, and the loop has changed it")
 
     def unloadable(self, captured: Captured, inputs: Mapping[str, Any]) -> None:
         """Load the graph once from memory while the run is young: what can be saved can not always be loaded.

@@ -149,8 +149,7 @@ class Scope:
                 found = culprit(place, value, error, definitions=self.definitions)
                 way = (
                     "Loop over it directly (for item in it), make a list of it, or use an object of a class of "
-                    "your own "
-                    "that keeps its position in attributes"
+                    "your own that keeps its position in attributes"
                 )
                 raise UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way) from error
             self._look_into(place, value)
@@ -213,7 +212,7 @@ class Scope:
         if not closing:
             self._refusals.changed_opaque(self.opaque)
         needed, remade = outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
-        values = self._values()
+        values = self.values()
         if not closing:
             self._refusals.popped_sets(values)
             self._refusals.drawn_sets(values)
@@ -288,15 +287,14 @@ class Scope:
                 continue
             try:
                 digest, met = content_digest(self.places[place], definitions=self.definitions)
-            except Exception:  # noqa: BLE001  # it became unsaveable: taken as made again by its own cell
-                self.opaque[place] = ""
-                del self._inputs[place]
-                continue
+            except Exception as error:  # it could be saved at the launch: the loop has changed it
+                raise culprit(place, self.places[place], error, definitions=self.definitions) from error
             known.met = met
             if digest != known.digest:
                 self._join(place, "the loop changes it")
 
-    def _values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
+        """Return what is to be saved now, as far as it can be, by place."""
         rebuild = set(self.plan.options.rebuild)
         names = {name for name in self.bindable if name in self.places and name not in rebuild}
         names |= {name for name in self.plan.options.declared if name in self.places}
@@ -330,7 +328,8 @@ class Scope:
     ) -> None:
         value = values.pop(name)
         moves = self._moves(name, value) and not self._closing
-        if name in self.plan.options.declared or (name in needed and name not in remade) or moves:
+        was_saveable = name in self.joined and not self._closing  # so the loop has changed it
+        if name in self.plan.options.declared or (name in needed and name not in remade) or moves or was_saveable:
             error = error or unsaveable(value, definitions=self.definitions)
             raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
         if name in self.joined:
