@@ -16,8 +16,6 @@ from .._transform import UnitPlan, rewrite_function
 from .._transform._names import LOOPS, bound_names, own_nodes, read_names
 from ..errors import RefusedError
 
-RESUMABLE = "__nbresume_resumable__"
-
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:

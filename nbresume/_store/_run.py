@@ -30,7 +30,6 @@ from ..errors import BusyError, CorruptError, NotFoundError, StoreError
 from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @dataclass(slots=True)
@@ -305,8 +304,3 @@ class Store:
         full = {"format": FORMAT, "id": ident, "name": name, "number": number, "created": now(), **record}
         _fs.write(path / "run.json", json.dumps(full, ensure_ascii=False, indent=1).encode())
         return RunFolder(path, full)
-
-    @staticmethod
-    def check_name(name: str) -> bool:
-        """Whether a name can be a folder's."""
-        return _NAME.fullmatch(name) is not None
