@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ._code import code_digest, function_digest, is_local_module, normalised, reads_and_writes
+from ._code import (
+    code_digest,
+    function_digest,
+    is_local_module,
+    nested_codes,
+    normalised,
+    reaches_any_name,
+    reads_and_writes,
+)
 from ._compare import Identity, Part
 from ._values import Fingerprint, class_data, fingerprint, is_filled, slots_of
 
@@ -16,7 +24,9 @@ __all__ = [
     "function_digest",
     "is_filled",
     "is_local_module",
+    "nested_codes",
     "normalised",
+    "reaches_any_name",
     "reads_and_writes",
     "slots_of",
 ]

@@ -72,6 +72,31 @@ def reads_and_writes(code: types.CodeType) -> tuple[set[str], set[str]]:
     return reads, writes
 
 
+_ANY_NAME = frozenset({"globals", "exec", "eval"})
+_ANY_NAME_HERE = frozenset({"locals", "vars"})
+_SHELL_NAMES = frozenset({"user_ns", "user_global_ns", "run_cell", "ex"})
+_RUNNING_MAGICS = frozenset({"run", "rerun", "store", "prun", "timeit"})
+
+
+def reaches_any_name(code: types.CodeType) -> bool:
+    """Whether code can touch globals that it does not name: ``globals()``, ``exec``, ``import __main__``, ``%run``."""
+    return any(_opens(inner, one) for inner in nested_codes(code) for one in dis.get_instructions(inner))
+
+
+def _opens(code: types.CodeType, instruction: dis.Instruction) -> bool:
+    match instruction.opname:
+        case "LOAD_GLOBAL":
+            return instruction.argval in _ANY_NAME
+        case "LOAD_NAME":
+            return instruction.argval in _ANY_NAME | _ANY_NAME_HERE
+        case "IMPORT_NAME":
+            return bool(instruction.argval == "__main__")
+        case "LOAD_ATTR" | "LOAD_METHOD":
+            runs = instruction.argval == "run_line_magic" and bool(_RUNNING_MAGICS & set(map(str, code.co_consts)))
+            return runs or instruction.argval in _SHELL_NAMES
+    return False
+
+
 def _installed_roots() -> tuple[Path, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple({Path(path).resolve() for name in names if (path := sysconfig.get_path(name))})

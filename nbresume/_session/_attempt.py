@@ -178,6 +178,7 @@ class Attempt:
             "sizes": {name: self._size(name) for name in selection.saved},
             "unsaved": list(selection.unsaved),
             "inputs": selection.inputs,
+            "gone": list(selection.gone),
             "rng": rng,
             "files": self.files.state(),
             "readers": self.files.reader_positions(),
@@ -290,7 +291,7 @@ class Attempt:
             ) from error
         self._digest = self._state_digest()
         self._saved = frozenset(meta["saved"])
-        self.scope.adopt(self._saved)
+        self.scope.adopt(self._saved, meta["gone"])
         self._told |= {*self._saved, *self.scope.bindable, ""}
         self._bind()
         return Way(tuple(meta["cursor"]), tuple(self._graph["frames"]))
@@ -318,6 +319,8 @@ class Attempt:
             self.places.bind(place, value)
         for name in self.scope.bindable - self._saved - set(self.unsaved) - set(self.plan.options.rebuild):
             self.places.unbind(name)
+        for place in self._snapshot.meta["gone"] if self._snapshot is not None else ():
+            self.places.unbind(place)
 
     def lend(self, names: Mapping[str, Any]) -> None:
         """Bind names for the time of one expression; with none, bind again what was saved."""

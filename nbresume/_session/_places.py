@@ -35,6 +35,10 @@ class Places:
             owner = getattr(owner, part, None)
         return (vars(owner) if isinstance(owner, type) else {}), name, owner
 
+    def names_in(self, home: str) -> Mapping[str, Any]:
+        """Return the names that a home holds: the notebook (an empty text), ``module:`` or ``Class.``."""
+        return self._home(home)[0]
+
     def __contains__(self, place: str) -> bool:
         names, name, _ = self._home(place)
         return name in names

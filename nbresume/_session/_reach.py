@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import datetime as dt
 import functools
 import inspect
 import sys
+import textwrap
 import time
 import types
 from collections.abc import Iterable
@@ -15,8 +17,8 @@ from typing import Any
 
 from .._capture import carries_state
 from .._identity import Identity, Part, class_data, fingerprint, is_local_module
-from .._identity._code import local_module_of, module_digest, reads_and_writes
-from .._transform import CellPlan
+from .._identity._code import local_module_of, module_digest, reaches_any_name, reads_and_writes
+from .._transform import CellPlan, attributes_set
 from ._places import Places
 
 IMMUTABLE = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
@@ -36,12 +38,24 @@ class Reached:
         Global names that called functions rebind.
     versions : dict of str to Part
         Packages reached.
+    homes : set of str
+        Classes of the notebook (``K.``) and local modules (``module:``) that it reaches.
+    functions : set of str
+        Functions of the notebook that it reaches by name.
+    attributes : set of str
+        Places in modules that it sets.
+    any_name : bool
+        Whether it can touch globals that no code names.
     """
 
     code: dict[str, Part] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
     rebound: set[str] = field(default_factory=set)
     versions: dict[str, Part] = field(default_factory=dict)
+    homes: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    any_name: bool = False
 
 
 class _Walk:
@@ -71,6 +85,7 @@ class _Walk:
             self.module(value)
         elif isinstance(value, types.FunctionType):
             self.function(name, value)
+            self.found.functions.add(name)
             if value.__globals__ is self.places.namespace and carries_state(value):
                 self.found.inputs.add(name)
         elif isinstance(value, type):
@@ -110,13 +125,24 @@ class _Walk:
         if function.__globals__ is not self.places.namespace:
             self.foreign(function)
             return
-        digest = fingerprint(function, code_only=True).digest
-        self.found.code[f"{function.__qualname__}()"] = Part(digest, source_of(function))
+        digest, source = fingerprint(function, code_only=True).digest, source_of(function)
+        self.found.code[f"{function.__qualname__}()"] = Part(digest, source)
+        self.text(source)
         self.body(function)
+
+    def text(self, source: str) -> None:
+        """Look at what a text sets in modules."""
+        for path in attributes_set(ast.parse(source).body):
+            owner: Any = self.places.namespace.get(path[0])
+            for name in path[1:-1]:
+                owner = getattr(owner, name, None)
+            if isinstance(owner, types.ModuleType) and owner.__name__ not in ("os", "sys"):
+                self.found.attributes.add(f"{owner.__name__}:{path[-1]}")
 
     def body(self, function: types.FunctionType) -> None:
         reads, writes = reads_and_writes(function.__code__)
         self.found.rebound |= writes
+        self.found.any_name |= reaches_any_name(function.__code__)
         self.names(sorted(reads))
         for cell in function.__closure__ or ():
             try:
@@ -134,6 +160,8 @@ class _Walk:
             self.foreign(kind)
             return
         self.found.code[f"class {kind.__qualname__}"] = Part(fingerprint(kind, code_only=True).digest)
+        if "<" not in kind.__qualname__:
+            self.found.homes.add(f"{kind.__qualname__}.")
         self.found.inputs |= {
             f"{kind.__qualname__}.{name}" for name in class_data(kind) if "<" not in kind.__qualname__
         }
@@ -159,6 +187,7 @@ class _Walk:
             self.version(module.__name__)
             return
         self.found.code[f"module {module.__name__}"] = Part(module_digest(module))
+        self.found.homes.add(f"{module.__name__}:")
         for name, value in list(vars(module).items()):
             if isinstance(value, types.ModuleType):
                 self.module(value)
@@ -201,6 +230,9 @@ def reach(plan: CellPlan, places: Places) -> Reached:
     unit = plan.unit
     walk = _Walk(places, frozenset(unit.bound - unit.entry))
     walk.names(sorted(unit.entry | unit.read_inside | unit.reads))
+    walk.text(plan.source)
+    cell = compile(plan.source, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    walk.found.any_name |= reaches_any_name(cell)
     return walk.found
 
 
@@ -238,9 +270,6 @@ def is_clock(value: Any) -> bool:
 
 def source_of(function: types.FunctionType) -> str:
     """Return a function's source without comments, or an empty text where none can be found."""
-    import ast
-    import textwrap
-
     try:
         return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
     except (OSError, TypeError, SyntaxError):

@@ -10,6 +10,7 @@ neither, the cell is refused with the path and the type.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,14 +33,17 @@ from ..errors import RefusedError, UnsaveableError
 from ._frames import Frame
 from ._guard import Guard
 from ._iterables import Iteration, is_bar
+from ._memories import Memories
 from ._outlook import outlook
 from ._parts import blame_frames, frame_parts
 from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
 from ._sharing import is_hidden, share, shares
+from ._watch import Watch
 
 _NOT_INPUTS = (types.ModuleType, type)
+_CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
 _SMALL = 1 << 20
 _WIDE = 1000
 _SHAREABLE = (list, dict, set, bytearray, np.ndarray)
@@ -61,6 +65,8 @@ class Selection:
         Names that the cell has bound and that could not be saved.
     inputs : dict of str to str
         Digest of each input that is saved by name only; empty where it can't be digested.
+    gone : tuple of str
+        Places that the launch had and that are not bound any more.
     captured : Captured
         The graph itself.
     """
@@ -68,6 +74,7 @@ class Selection:
     saved: tuple[str, ...]
     unsaved: tuple[str, ...]
     inputs: dict[str, str]
+    gone: tuple[str, ...]
     captured: Captured
 
 
@@ -106,8 +113,10 @@ class Scope:
         self._closing = False
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
-        rebuild = set(plan.options.rebuild)
-        for place in sorted(found.inputs - self.bindable - rebuild - set(plan.options.declared)):
+        self._watch = Watch(found, places, self.bindable)
+        self._memories = Memories(places, asked="cache_info" in plan.source)
+        inputs = found.inputs | (self._watch.data() if found.any_name else set())
+        for place in sorted(inputs - self.bindable - {*plan.options.rebuild, *plan.options.declared}):
             # Numbers too: globals()['n'] = 1 rebinds a name that no code shows.
             if place in places and not isinstance(places[place], _NOT_INPUTS):
                 self._inputs[place] = _Input()
@@ -214,6 +223,7 @@ class Scope:
         needed, remade = outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
         values = self.values()
         if not closing:
+            self._memories.check(self._changing(values))
             self._refusals.popped_sets(values)
             self._refusals.drawn_sets(values)
         self._refuse_kinds(values, needed, remade)
@@ -243,7 +253,7 @@ class Scope:
         self._refuse_what_comes_apart(values, needed)
         self._refusals.unloadable(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
-        return Selection(tuple(sorted(values)), unsaved, digests, captured)
+        return Selection(tuple(sorted(values)), unsaved, digests, self._watch.gone, captured)
 
     def _refuse_what_comes_apart(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
         made_again = [name for name in {*self.opaque, *(needed - values.keys())} if name in self.places]
@@ -252,6 +262,13 @@ class Scope:
         if made_again and changing:
             self._refusals.torn(values, made_again, changing)
         self._refusals.changed_remade((needed & self.bindable & self.plan.unit.read_for_value) - values.keys())
+
+    def _changing(self, values: Mapping[str, Any]) -> set[str]:
+        """Return the names whose value may be another in the next iteration."""
+        bound = {name for name in values if name in self.bindable and not isinstance(values[name], _CODE)}
+        return (
+            bound | set(self.plan.unit.mutated) | set(self.plan.options.declared) | set(filter(self.joined.get, values))
+        )
 
     def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
         """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
@@ -292,6 +309,9 @@ class Scope:
             known.met = met
             if digest != known.digest:
                 self._join(place, "the loop changes it")
+        for place in self._watch.changed():
+            if not self.follows(place) and place not in self.opaque:
+                self._join(place, "it changes without a word in the cell")
 
     def values(self) -> dict[str, Any]:
         """Return what is to be saved now, as far as it can be, by place."""
@@ -348,12 +368,13 @@ class Scope:
             name in self.bindable or name in self.plan.options.declared or name in self.joined or name in self._inputs
         )
 
-    def adopt(self, saved: Iterable[str]) -> None:
-        """Take over what an earlier attempt saved: an input that it had joined stays joined."""
+    def adopt(self, saved: Iterable[str], gone: Iterable[str]) -> None:
+        """Take over what an earlier attempt saved: what it had joined stays joined, what was gone stays gone."""
         for place in saved:
-            if self._inputs.pop(place, None) is not None:
+            if self._inputs.pop(place, None) is not None or not self.follows(place):
                 self.joined[place] = ""
             self.opaque.pop(place, None)
+        self._watch.adopt(gone)
 
     def needs_iterator(self, iteration: Iteration, stack: list[Frame]) -> bool:
         """Whether an iterator that a loop has advanced may be read again after this boundary."""

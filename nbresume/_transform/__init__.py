@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._names import attributes_set
 from ._options import CellOptions
 from ._peel import peel_time
 from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
@@ -18,6 +19,7 @@ __all__ = [
     "CellPlan",
     "LoopPlan",
     "UnitPlan",
+    "attributes_set",
     "marked",
     "marker_line",
     "may_hold_boundary",

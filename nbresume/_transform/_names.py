@@ -121,6 +121,29 @@ def mutated_names(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def attributes_set(nodes: Iterable[ast.AST]) -> set[tuple[str, ...]]:
+    """Return the dotted paths of attributes that code sets by name: ``a.b.c = v``, ``setattr(a.b, "c", v)``."""
+    found: set[tuple[str, ...]] = set()
+    for node in nodes:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
+                    found.add((*_dotted(owner), attr))
+                case ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(attr)), *_]):
+                    found.add((*_dotted(owner), attr))
+    return {path for path in found if path[0]}
+
+
+def _dotted(node: ast.AST) -> tuple[str, ...]:
+    """Return a dotted name in parts; an empty one for anything else."""
+    match node:
+        case ast.Name(id=name):
+            return (name,)
+        case ast.Attribute(value=owner, attr=attr):
+            return (*_dotted(owner), attr)
+    return ("",)
+
+
 def read_for_value(nodes: Iterable[ast.AST]) -> set[str]:
     """Return names that are read for what they hold: not only told something (``bar.update(1)``) or looped over."""
     found: set[str] = set()
