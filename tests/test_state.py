@@ -147,6 +147,6 @@ def test_a_name_that_changes_without_a_word_is_told():
     found = rehearse(cell, "hidden = 0\n", names=["i"], options="--every 1 --strict")
 
     assert found.refused == (
-        "RefusedError: --strict: hidden is not declared and has to be saved (it changes without a word in the cell). "
+        "RefusedError: line 1: --strict: hidden is not declared and has to be saved (the loop changes it). "
         "Add hidden to --vars"
     )
