@@ -7,6 +7,7 @@ from ._explain import culprit, reachable, unsaveable
 from ._functions import carries_state
 from ._graph import Captured, Definitions, capture, content_digest, restore
 from ._rng import draws_differ, put_rng, rng_names, rng_state
+from ._sets import keeps_order
 
 __all__ = [
     "Captured",
@@ -17,6 +18,7 @@ __all__ = [
     "content_digest",
     "culprit",
     "draws_differ",
+    "keeps_order",
     "put_ambient",
     "put_rng",
     "reachable",

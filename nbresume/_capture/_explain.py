@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,7 +91,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value with how they are reached."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", part) for key, part in list(value.items()))
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, deque)):
         yield from ((f"[{place}]", part) for place, part in enumerate(value))
     elif isinstance(value, (set, frozenset)):
         yield from (("{…}", part) for part in value)

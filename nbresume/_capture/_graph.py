@@ -22,10 +22,12 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from .._deep import deeply
 from ..errors import ReplayError
 from ._functions import Definition, Definitions, reduce_cell, reduce_function
 from ._instances import DICT_ITERATORS, has_plain_state, reduce_dict_iterator, reduce_exception, reduce_instance
 from ._memory import Block, Layout, Look, Memory, allocate, look_at, settle
+from ._sets import odd_sets, put_tables
 from ._torch import GRAPH, is_dense_tensor, is_spent
 
 __all__ = ["Captured", "Definitions", "capture", "content_digest", "restore"]
@@ -78,10 +80,16 @@ def capture(graph: Any, *, definitions: Definitions, inputs: Mapping[str, Any], 
     Exception
         Whatever the pickler or a foreign ``__reduce__`` raises; ``culprit`` finds where.
     """
+    return deeply(lambda: _capture(graph, definitions, inputs, places))
+
+
+def _capture(graph: Any, definitions: Definitions, inputs: Mapping[str, Any], places: Mapping[str, Any]) -> Captured:
     memory = Memory(dict(inputs))
     buffer = io.BytesIO()
     pickler = _Pickler(buffer, memory, definitions, {id(value): name for name, value in inputs.items()})
     pickler.dump(graph)
+    if tables_of_sets := odd_sets(buffer.getvalue(), pickler.memoized):
+        pickler.dump(tables_of_sets)
     names = {id(value): name for name, value in places.items() if type(value) is np.ndarray}
     memory.check_apart(pickler.loose)
     blocks, looks, joining = memory.blocks(names)
@@ -130,6 +138,10 @@ class _Pickler(pickle.Pickler):
         self._torch = sys.modules.get("torch")
         self._globals = _process_globals()
 
+    def memoized(self) -> list[Any]:
+        """Return every object that has been pickled and may be met again."""
+        return [obj for _, obj in self.memo.copy().values()]
+
     def reducer_override(self, obj: Any) -> Any:  # one line a kind
         kind = type(obj)
         if id(obj) in self._inputs:
@@ -166,10 +178,12 @@ class _Pickler(pickle.Pickler):
         if isinstance(array, np.memmap) and array.mode != "r":
             raise TypeError("it is a file mapped into memory")
         self.met[id(array)] = array
-        if type(array) is np.ndarray and not array.dtype.hasobject:
+        if array.dtype.hasobject or isinstance(array, np.memmap) or not _pickles_as_numpy(type(array)):
+            self.loose.append(array)
+            return NotImplemented
+        if type(array) is np.ndarray:
             return _array, (self._memory.add_array(array),)
-        self.loose.append(array)
-        return NotImplemented
+        return _view_as, (array.view(np.ndarray), type(array)), dict(vars(array)), None, None, _fill_view
 
     def _definition(self, obj: Any) -> Any:
         found = self._definitions.of(obj)
@@ -191,6 +205,14 @@ class _Pickler(pickle.Pickler):
         index = self._memory.add_tensor(tensor)
         state = {"requires_grad": tensor.requires_grad, "grad": tensor.grad, "dict": dict(tensor.__dict__)}
         return _tensor, (index, type(tensor)), state, None, None, _fill_tensor
+
+
+_NUMPYS: list[Any] = [(home.__reduce__, home.__setstate__) for home in (np.ndarray, np.ma.MaskedArray)]
+
+
+def _pickles_as_numpy(kind: type) -> bool:
+    """Whether a class of arrays leaves its pickling to numpy: a view with attributes, such as a masked array's mask."""
+    return (kind.__reduce__, getattr(kind, "__setstate__", None)) in _NUMPYS
 
 
 def _process_globals() -> dict[int, str]:
@@ -226,7 +248,12 @@ def restore(
     """
     layouts, looks, used = pickle.loads(tables)
     homes = [_home(i, layout, inputs, read) for i, layout in enumerate(layouts)]
-    return _Unpickler(io.BytesIO(stream), looks, homes, used, definitions, inputs).load()
+    file = io.BytesIO(stream)
+    unpickler = _Unpickler(file, looks, homes, used, definitions, inputs)
+    graph = unpickler.load()
+    if file.tell() < len(stream):
+        put_tables(unpickler.load())
+    return graph
 
 
 def _home(i: int, layout: Layout, inputs: Mapping[str, Any], read: Callable[[int, NDArray[Any]], None]) -> Any:
@@ -295,6 +322,14 @@ def _definition(index: int) -> Any:
 
 def _tensor(index: int, kind: type) -> Any:
     raise NotImplementedError(index, kind)
+
+
+def _view_as(array: NDArray[Any], kind: type) -> Any:
+    return array.view(kind)
+
+
+def _fill_view(array: NDArray[Any], state: dict[str, Any]) -> None:
+    array.__dict__.update(state)
 
 
 def _fill_tensor(tensor: Any, state: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from .._deep import deeply
 from ._code import function_digest
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
@@ -63,9 +64,16 @@ def fingerprint(value: Any, *, schema_only: bool = False, code_only: bool = Fals
     code_only : bool
         Take classes and functions without the data they carry (class attributes, defaults, closures): that is state.
     """
+    try:
+        digest, holes = deeply(lambda: _walk(value, schema_only=schema_only, code_only=code_only))
+    except RecursionError:  # it goes on for ever, or for more than any stack holds
+        digest, holes = _hash("hole", _name(value).encode()), {_name(value)}
+    return Fingerprint(digest.hex(), short_text(value), tuple(sorted(holes)))
+
+
+def _walk(value: Any, *, schema_only: bool, code_only: bool) -> tuple[bytes, set[str]]:
     walker = _Walker(schema_only=schema_only, code_only=code_only)
-    digest = walker.digest(value)
-    return Fingerprint(digest.hex(), short_text(value), tuple(sorted(walker.holes)))
+    return walker.digest(value), walker.holes
 
 
 def short_text(value: Any) -> str:
@@ -117,8 +125,6 @@ class _Walker:
         self._path[key] = len(self._path)
         try:
             result = self._compound(value)
-        except RecursionError:
-            result = self._hole(value)
         finally:
             del self._path[key]
         self._done[key] = (result, value)

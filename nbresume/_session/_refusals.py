@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._capture import Captured, Definitions, culprit, put_rng, reachable, restore, rng_state, unsaveable
+from .._capture import Captured, Definitions, culprit, keeps_order, put_rng, reachable, restore, rng_state, unsaveable
 from .._identity import fingerprint
 from .._transform import UnitPlan
 from ..errors import RefusedError, UnsaveableError
@@ -111,30 +111,23 @@ class Refusals:
             put_rng(state)
 
     def drawn_sets(self, values: Mapping[str, Any]) -> None:
-        """Refuse to save a set whose hidden order the cell draws from, where that order is another in each process."""
+        """Refuse to save a set whose hidden order the cell draws from, where that order can't be had again."""
         for name in self.unit.order_drawn & values.keys():
             value = values[name]
-            if type(value) in (set, frozenset) and len(value) > 1 and not _hash_alike(value):
+            if type(value) in (set, frozenset) and not keeps_order(value):
                 raise RefusedError(
                     f"the cell draws from the order of the set {name!r}, which is another in each kernel",
                     f"Use sorted({name}) there, or a list or dict in its place",
                 )
 
     def popped_sets(self, values: Mapping[str, Any]) -> None:
-        """Refuse ``a_set.pop()``: where it takes from can't be saved."""
+        """Refuse ``a_set.pop()`` where it takes from an order that can't be had again."""
         for name in self.unit.popped & values.keys():
-            if type(values[name]) is set:
+            if type(values[name]) is set and not keeps_order(values[name]):
                 raise RefusedError(
                     f"{name}.pop() takes from the hidden order of a set, which can't be saved",
                     f"Use a list or a deque, or take the smallest: x = min({name}); {name}.remove(x)",
                 )
-
-
-def _hash_alike(elements: Iterable[Any]) -> bool:
-    """Whether elements hash alike in every process: numbers, and tuples of them."""
-    return all(
-        isinstance(one, (bool, int, float, complex)) or (type(one) is tuple and _hash_alike(one)) for one in elements
-    )
 
 
 def _in_memory(value: Any) -> bool:
