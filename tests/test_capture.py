@@ -144,6 +144,46 @@ def test_a_subclass_of_array_keeps_its_class(value):
     assert (found.dtype, found.tolist()) == (value.dtype, value.tolist())
 
 
+class Named(np.ndarray):
+    """An array with an attribute of its own."""
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.name = getattr(other, "name", "unnamed")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda base: base.view(np.recarray),
+        lambda base: np.asmatrix(base["a"]),
+        lambda base: np.ma.masked_array(base["a"], mask=[1, 0, 0, 0], copy=False, hard_mask=True),
+        lambda base: base["a"][::2].view(Named),
+    ],
+    ids=["record", "matrix", "masked", "own class"],
+)
+def test_any_view_keeps_looking_at_its_base(look):
+    """Whatever class of array a view has, writing to the base is seen through it after the way back."""
+    base = np.zeros(4, [("a", "f8"), ("b", "i4")])
+    there, view = round_trip((base, look(base)))
+    there["a"][2] = 7.5
+
+    assert type(view) is type(look(base))
+    assert 7.5 in np.ma.getdata(view).view(np.ndarray).ravel().tolist() or view.a[2] == 7.5
+    assert np.ma.getmaskarray(view).tolist() == np.ma.getmaskarray(look(base)).tolist()
+
+
+def test_an_array_of_an_own_class_keeps_its_attributes():
+    """What a class of arrays carries beside its bytes comes back too, and a mask that two share stays shared."""
+    named = np.arange(3.0).view(Named)
+    named.name = ["first"]
+    mask = np.array([True, False, False])
+    masked = np.ma.MaskedArray(np.arange(3), mask=mask, copy=False, fill_value=-9)
+    owner = round_trip({"named": named, "text": named.name, "masked": masked})
+
+    assert owner["named"].name is owner["text"]
+    assert (owner["masked"].fill_value, owner["masked"].filled().tolist()) == (-9, [-9, 1, 2])
+
+
 def test_pandas_comes_back_equal():
     frame = pd.DataFrame(
         {"a": [1, 2], "b": ["x", None], "c": pd.Categorical(["u", "v"]), "d": pd.to_datetime(["2026-01-01", None])},
@@ -153,11 +193,52 @@ def test_pandas_comes_back_equal():
     pd.testing.assert_series_equal(round_trip(frame["c"]), frame["c"])
 
 
-def test_deep_nesting_comes_back():
+class Node:
+    """One link of a list."""
+
+    def __init__(self, number: int, after: Node | None) -> None:
+        self.number, self.after = number, after
+
+
+@pytest.mark.parametrize("levels", [150, 2_000, 20_000])
+def test_deep_nesting_comes_back(levels):
+    """A linked list is a nest as deep as it is long; no limit of the interpreter is left changed."""
+    limit = sys.getrecursionlimit()
+    chain, nest = None, []
+    for number in range(levels):
+        chain, nest = Node(number, chain), [nest]
+    one, other = round_trip((chain, nest))
+
+    numbers = []
+    while one is not None:
+        numbers.append(one.number)
+        one = one.after
+    depth = 0
+    while other:
+        (other,), depth = other, depth + 1
+    assert (numbers, depth, sys.getrecursionlimit()) == (list(range(levels))[::-1], levels, limit)
+
+
+def test_a_difference_far_down_is_seen():
+    """A fingerprint looks to the end of a nest: nothing below some level is taken for equal."""
+    first, second = ["a"], ["b"]
+    for _ in range(5_000):
+        first, second = [first], [second]
+    assert fingerprint(first).digest != fingerprint(second).digest
+
+
+def test_what_is_nested_without_an_end_is_refused_with_its_path():
+    """Beyond any stack: an error that names the place, and the interpreter goes on."""
     value: list = []
-    for _ in range(150):
+    for _ in range(300_000):
         value = [value]
-    assert round_trip(value) == value
+    error = unsaveable(value, definitions=Definitions({}))
+    found = culprit("nest", value, error, definitions=Definitions({}))
+    while value:
+        (value,) = value
+
+    assert found.path.startswith("nest[0][0]")
+    assert "recursion" in str(found)
 
 
 def test_ten_thousand_small_arrays_come_back():
