@@ -12,32 +12,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import errors, testing
     from ._magic import load_ipython_extension, panel, unload_ipython_extension
-    from ._session import current, open_run, resumable, runs
+    from ._session import boundary, current, open_run, resumable, resume_point, runs, stream
     from ._types import Stateful
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Stateful",
+    "boundary",
     "current",
     "errors",
     "load_ipython_extension",
     "open_run",
     "panel",
     "resumable",
+    "resume_point",
     "runs",
+    "stream",
     "testing",
     "unload_ipython_extension",
 ]
 
 _HOMES = {
     "Stateful": "_types",
+    "boundary": "_session",
     "current": "_session",
     "load_ipython_extension": "_magic",
     "open_run": "_session",
     "panel": "_magic",
     "resumable": "_session",
+    "resume_point": "_session",
     "runs": "_session",
+    "stream": "_session",
     "unload_ipython_extension": "_magic",
 }
 

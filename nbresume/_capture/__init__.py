@@ -6,7 +6,7 @@ from ._ambient import ambient_state, put_ambient
 from ._explain import culprit, reachable, unsaveable
 from ._functions import carries_state
 from ._graph import Captured, Definitions, capture, content_digest, restore
-from ._rng import draws_differ, put_rng, rng_names, rng_state
+from ._rng import draws_differ, put_rng, rng_encoded, rng_look, rng_names, rng_state, rng_unsaved
 from ._sets import keeps_order
 
 __all__ = [
@@ -23,7 +23,10 @@ __all__ = [
     "put_rng",
     "reachable",
     "restore",
+    "rng_encoded",
+    "rng_look",
     "rng_names",
     "rng_state",
+    "rng_unsaved",
     "unsaveable",
 ]

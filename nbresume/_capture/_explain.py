@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections import deque
 from collections.abc import Iterator
@@ -101,6 +102,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".<{name}>", cell.cell_contents) for name, cell in cells if is_filled(cell))
     elif isinstance(value, memoryview):
         yield ".obj", value.obj
+    elif isinstance(value, types.GeneratorType):
+        yield from ((f".<{name}>", part) for name, part in inspect.getgeneratorlocals(value).items())
     elif isinstance(value, types.MethodType):
         yield ".__self__", value.__self__
     if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):

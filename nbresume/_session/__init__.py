@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ._current import activate, active_host, current, deactivate, resumable
 from ._host import Host, default_root
+from ._points import boundary, resume_point
+from ._stream import stream
 from ._views import abandon, open_run, runs, say, view, views
 
 __all__ = [
@@ -11,13 +13,16 @@ __all__ = [
     "abandon",
     "activate",
     "active_host",
+    "boundary",
     "current",
     "deactivate",
     "default_root",
     "open_run",
     "resumable",
+    "resume_point",
     "runs",
     "say",
+    "stream",
     "view",
     "views",
 ]

@@ -25,10 +25,11 @@ from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
 from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
-from ._iterables import Iteration, is_bar
+from ._iterables import Iteration
 from ._places import Places
 from ._reach import IMMUTABLE
 from ._scope import Scope, Selection
+from ._skip import is_bar
 
 
 class Attempt:

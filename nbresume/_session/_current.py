@@ -55,7 +55,7 @@ class Current:
         """Label and finished iterations of each loop that is open, outermost first."""
         host = active_host()
         stack = host.runtime.stack if host is not None and host.runtime is not None else []
-        return tuple((frame.label, frame.count) for frame in stack if frame.kind in ("for", "while"))
+        return tuple((frame.label, frame.count) for frame in stack if frame.kind in ("for", "while", "point"))
 
     @property
     def step_key(self) -> str:

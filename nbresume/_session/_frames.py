@@ -11,7 +11,10 @@ from typing import Any, Literal
 from .._types import Json
 from ._iterables import Iteration
 
-Kind = Literal["for", "while", "if", "inside", "call"]
+Kind = Literal["for", "while", "if", "inside", "call", "point"]
+
+
+_COUNTED = ("for", "while", "point")
 
 
 @dataclass(slots=True)
@@ -60,11 +63,15 @@ class Frame:
     entry: Json = field(default_factory=dict)
     """Random streams before a ``with`` was entered, whose manager may put them back at its end."""
     ambient: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    """What ``nbresume.boundary()`` was given, by name."""
+    made: dict[str, str] = field(default_factory=dict)
+    """Digests of what has been bound behind a ``resume_point()``."""
 
     def cursor(self) -> Json:
         """Describe the frame in JSON values."""
         found: Json = {"id": self.id, "unit": self.unit, "kind": self.kind}
-        if self.kind in ("for", "while"):
+        if self.kind in _COUNTED:
             found |= {"label": self.label, "count": self.count, "total": self.total, "done": self.done}
         if self.kind == "if":
             found["branch"] = self.branch
@@ -120,4 +127,4 @@ def describe(frames: list[Json]) -> str:
 
 def loops_of(frames: list[Json]) -> list[tuple[str, int, int | None]]:
     """Return label, finished iterations and total of each loop of a cursor, outermost first."""
-    return [(str(f["label"]), int(f["count"]), f["total"]) for f in frames if f["kind"] in ("for", "while")]
+    return [(str(f["label"]), int(f["count"]), f["total"]) for f in frames if f["kind"] in _COUNTED]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 import threading
@@ -13,7 +14,7 @@ from typing import Any
 
 from .._identity import reads_and_writes
 from .._transform import UnitPlan, rewrite_function
-from .._transform._names import LOOPS, bound_names, own_nodes, read_names
+from .._transform._names import LOOPS, bound_names, is_point, own_nodes, read_names
 from ..errors import RefusedError
 
 
@@ -89,7 +90,7 @@ def _followable(node: ast.FunctionDef) -> bool:
     inner = [n for statement in node.body for n in own_nodes(statement)]
     plain = all(isinstance(d, (ast.Name, ast.Attribute)) and "resumable" in ast.unparse(d) for d in node.decorator_list)
     stops = any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor)) for n in inner)
-    return plain and not stops and any(isinstance(n, LOOPS) for n in inner)
+    return plain and not stops and any(isinstance(n, LOOPS) or is_point(n) for n in inner)
 
 
 def _definition(function: types.FunctionType) -> ast.FunctionDef | None:
@@ -144,13 +145,25 @@ class Functions:
         self._known[new] = Rewritten(made, known.plan, known.needs)
 
     def reads(self, name: str) -> set[str]:
-        """Return the global names that a notebook function reads; none for anything else."""
-        function = plain_function(self._namespace.get(name), self._namespace)
-        if function is None:
-            return set()
-        if function not in self._reads:
-            self._reads[function] = reads_and_writes(function.__code__)[0]
-        return self._reads[function]
+        """Return the global names that the notebook's code behind a name reads, through all that it calls."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            for function in self._code_of(self._namespace.get(waiting.pop())):
+                if function not in self._reads:
+                    self._reads[function] = reads_and_writes(function.__code__)[0]
+                waiting += self._reads[function] - found
+                found |= self._reads[function]
+        return found
+
+    def _code_of(self, value: Any) -> list[types.FunctionType]:
+        """Return the notebook's functions behind a value: itself, or the methods of its class."""
+        value = value.func if isinstance(value, functools.partial) else value
+        function = plain_function(value, self._namespace)
+        kinds = () if function is not None else (value if isinstance(value, type) else type(value)).__mro__
+        members = [member for kind in kinds if kind.__module__ == "__main__" for member in vars(kind).values()]
+        found = [function, *(plain_function(getattr(one, "__func__", one), self._namespace) for one in members)]
+        return [one for one in found if one is not None]
 
     def _rewrite(self, function: types.FunctionType) -> Rewritten | None:
         node = _definition(function)

@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import random
-import sys
-import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from .._capture import Definitions, content_digest
 from ..errors import RefusedError
 from ._reach import IMMUTABLE
-
-_LOOKS = 200
-_STEPS = 4
-Streams = list[tuple[Any, Any]]
-"""Random generators and a state of each."""
+from ._streams import Streams, put_streams, state_of
 
 
 class Guard:
     """Remembers what an iterable's expression read when its loop was entered.
 
     Random generators inside (a ``DataLoader`` with a generator of its own) move as items are fetched; their states at
-    the
-    entry are remembered, so that the replay starts there.
+    the entry are remembered, so that the replay starts there.
 
     Parameters
     ----------
     values : mapping of str to object
-        What the expression reads and the run saves.
+        What the expression reads and the run saves; none where the items themselves are saved.
     definitions : Definitions
         The notebook's functions and classes.
     entry : list of (object, state)
         Random generators that the expression can reach, as they were before it was evaluated.
+
+    Attributes
+    ----------
+    names : dict of str to object
+        What the expression has to read when it is evaluated again.
+    sees_all : bool
+        Whether each of them could be digested, so that a change would be seen.
     """
 
     def __init__(self, values: Mapping[str, Any], definitions: Definitions, entry: Streams) -> None:
@@ -43,17 +40,21 @@ class Guard:
         self._digests: dict[str, str] = {}
         self._values: dict[str, Any] = {}
         self.names: dict[str, Any] = {}
+        self.sees_all = True
         found = {id(one): one for one, _ in entry}
         for name, value in values.items():
             if isinstance(value, IMMUTABLE):
                 self.names[name] = value
                 continue
-            with contextlib.suppress(Exception):  # what can't be digested is made again, and can't be compared
+            try:
                 self._digests[name], met = content_digest(value, definitions=definitions)
-                self._values[name] = self.names[name] = value
-                found |= {key: one for key, one in met.items() if _get_state(one) is not None}
+            except Exception:  # noqa: BLE001  # what can't be digested is made again, and can't be compared
+                self.sees_all = False
+                continue
+            self._values[name] = self.names[name] = value
+            found |= {key: one for key, one in met.items() if state_of(one) is not None}
         self._entry = entry
-        self._made: Streams = [(one, _get_state(one)) for one in found.values()]
+        self._made: Streams = [(one, state_of(one)) for one in found.values()]
 
     def check(self, label: str) -> None:
         """Check that nothing the expression read has changed.
@@ -63,72 +64,48 @@ class Guard:
         RefusedError
             Naming what has.
         """
-        if not self._digests:
-            return
-        with self._as_made():
-            for name, digest in self._digests.items():
-                if content_digest(self._values[name], definitions=self._definitions)[0] != digest:
-                    raise RefusedError(
-                        f"the items of 'for {label}' come from {name!r}, which changes while the loop runs: "
-                        f"they can't be "
-                        "made again as they were",
-                        f"Loop over a copy (for {label} in list(…)), or use a while loop that takes from {name!r}",
-                    )
+        changed = self._changed(self._digests, self._made)
+        if changed:
+            raise RefusedError(
+                f"the items of 'for {label}' come from {changed!r}, which changes while the loop runs: they can't be "
+                "made again as they were",
+                f"Loop over a copy (for {label} in list(…)), or use a while loop that takes from {changed!r}",
+            )
 
-    @contextlib.contextmanager
-    def _as_made(self) -> Iterator[None]:
-        now = [(one, _get_state(one)) for one, _ in self._made]
-        put_streams(self._made)
-        try:
-            yield
-        finally:
-            put_streams(now)
+    def changed_since(self, before: Mapping[str, str]) -> str:
+        """Name what evaluating the expression has changed, beside random streams; empty when nothing."""
+        return self._changed({name: digest for name, digest in before.items() if name in self._values}, self._entry)
+
+    def _changed(self, digests: Mapping[str, str], streams: Streams) -> str:
+        if not digests:
+            return ""
+        with streams_at(streams):
+            for name, digest in digests.items():
+                if content_digest(self._values[name], definitions=self._definitions)[0] != digest:
+                    return name
+        return ""
 
     def part(self) -> dict[str, Any]:
         """Return what belongs to the graph."""
-        return {"names": self.names, "entry": self._entry, "now": [(one, _get_state(one)) for one, _ in self._entry]}
+        entry = [state for _, state in self._entry]
+        return {"names": self.names, "entry": entry, "now": [state_of(one) for one, _ in self._entry]}
 
 
-def streams_in(values: Iterable[Any]) -> Streams:
-    """Find the random generators that objects keep in their attributes, a few steps deep, with their states."""
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    waiting = [(value, 0) for value in values]
-    while waiting and len(seen) < _LOOKS:
-        one, depth = waiting.pop()
-        if id(one) in seen or isinstance(one, (*IMMUTABLE, type, types.ModuleType, types.FunctionType, np.ndarray)):
-            continue
-        seen.add(id(one))
-        if _get_state(one) is not None:
-            found[id(one)] = one
-        elif isinstance(one, np.random.Generator):
-            found[id(one.bit_generator)] = one.bit_generator
-        elif depth < _STEPS and hasattr(one, "__dict__"):
-            waiting += [(part, depth + 1) for part in list(vars(one).values())]
-    return [(one, _get_state(one)) for one in found.values()]
+def digests_of(values: Mapping[str, Any], definitions: Definitions) -> dict[str, str]:
+    """Digest what an expression is about to read, as far as it can be."""
+    found = {}
+    for name, value in values.items():
+        with contextlib.suppress(Exception):  # what can't be digested can't be compared
+            found[name] = content_digest(value, definitions=definitions)[0]
+    return found
 
 
-def put_streams(streams: Streams) -> None:
-    """Put random generators into a state."""
-    for one, state in streams:
-        if isinstance(one, np.random.BitGenerator):
-            one.state = state
-        elif isinstance(one, np.random.RandomState):
-            one.set_state(state)
-        elif isinstance(one, random.Random):
-            one.setstate(state)
-        else:
-            one.set_state(state)
-
-
-def _get_state(one: Any) -> Any:
-    if isinstance(one, np.random.BitGenerator):
-        return one.state
-    if isinstance(one, np.random.RandomState):
-        return one.get_state(legacy=False)
-    if isinstance(one, random.Random):
-        return one.getstate()
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(one, torch.Generator):
-        return one.get_state()
-    return None
+@contextlib.contextmanager
+def streams_at(streams: Streams) -> Iterator[None]:
+    """Put random generators into a state for a while."""
+    now = [(one, state_of(one)) for one, _ in streams]
+    put_streams(streams)
+    try:
+        yield
+    finally:
+        put_streams(now)

@@ -15,14 +15,22 @@ def outlook(
     needed: frozenset[str] = frozenset()
     remade: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
-    for frame in stack:
+    lost: frozenset[str] = frozenset()
+    """Targets of loops in progress: only a replay makes the item again."""
+    stack = list(stack)
+    for place, frame in enumerate(stack):
         if frame.unit != name:
             inside |= units[frame.unit].reads if frame.unit in units else frozenset()
             continue
         if frame.kind in ("for", "while"):
             loop = unit.loops[frame.id]
+            if place < len(stack) - 1 and frame.iteration is not None and frame.iteration.mode != "replay":
+                lost |= loop.targets
             needed, remade = (loop.live_after if frame.done else loop.live), loop.remade
         elif frame.kind == "call":
             call = unit.calls[frame.id]
             needed, remade = call.live, call.remade
-    return needed | unit.read_inside | inside, remade
+        elif frame.kind == "point":
+            point = unit.points[frame.id]
+            needed, remade = point.live, point.remade
+    return needed | unit.read_inside | inside, remade - lost

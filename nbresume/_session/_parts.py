@@ -48,7 +48,8 @@ def _locals(
     assert frame.pyframe is not None  # noqa: S101  # by the caller
     function = frame.label
     needed, remade = outlook(inner, units[function], units, function)
-    values, unsaved = locals_of(frame.pyframe), []
+    given = {key: value for one in inner if one.unit == function for key, value in one.state.items()}
+    values, unsaved = {**locals_of(frame.pyframe), **given}, []
     for name, value in list(values.items()):
         if isinstance(value, IMMUTABLE):
             continue
@@ -57,7 +58,8 @@ def _locals(
             continue
         unit = units[function]
         moves = hasattr(value, "__next__") and not hasattr(value, "seek")
-        if (name in needed and name not in remade) or (moves and name in unit.read_elsewhere | unit.read_inside):
+        moved = moves and name in unit.read_elsewhere | unit.read_inside
+        if name in given or (name in needed and name not in remade) or moved:
             raise culprit(f"{function}().{name}", value, error, definitions=definitions)
         del values[name]
         unsaved.append(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,14 +14,15 @@ from .._capture import Captured, Definitions, culprit, keeps_order, put_rng, rea
 from .._identity import fingerprint
 from .._transform import UnitPlan
 from ..errors import RefusedError, UnsaveableError
-from ._iterables import is_bar
 from ._places import Places
+from ._skip import is_bar
 
 TRIALS = 4
 """Snapshots that are loaded once from memory: the first ones, in which the loop has bound all its names."""
 
 _SMALL = 1 << 20
-_SHAREABLE = (list, dict, set, bytearray, np.ndarray)
+_STREAMS = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState)
+_SHAREABLE = (list, dict, set, bytearray, np.ndarray, *_STREAMS)
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
 

@@ -5,49 +5,42 @@ The hot path is ``_items``: one yield, one count, one look at ``pace.due``. All 
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from .._capture import put_rng, rng_state
+from .._capture import put_rng, rng_look
 from .._policy import Pace
+from .._transform import LoopPlan
 from .._types import Json
-from ..errors import NbresumeError, RefusedError, StoreError
+from ..errors import NbresumeError, RefusedError, ReplayError
 from ._attempt import Attempt
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions
-from ._guard import Guard, Streams, put_streams, streams_in
-from ._iterables import Iteration, is_quiet, length_of
-from ._path import Path
+from ._guard import Guard, digests_of
+from ._iterables import Entry, Iteration, length_of
+from ._points import Points
+from ._positions import is_container
+from ._reach import IMMUTABLE
+from ._streams import Streams, put_streams, streams_in
 
 
-class Runtime(Path):
-    """The runtime of one attempt, ``__nbresume__`` in the rewritten cell: its loops and boundaries.
+class Runtime(Points):
+    """The runtime of one attempt, ``__nbresume__`` in the rewritten cell: its loops and its end.
 
     Attributes
     ----------
-    stopping : bool
-        Whether the next boundary ends the cell.
     reached_end : bool
         Whether the last statement has been reached.
     """
 
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
         super().__init__(attempt, pace, functions, way=way, setup=setup)
-        self.stopping = False
         self.reached_end = False
-        self._finished = 0
         self._entry: Json | None = None
         self._streams: Streams = []
-        self._guards: dict[int, Guard] = {}
-        self._advanced: dict[int, Iteration] = {}
-        self._pid = os.getpid()
-        self._thread = threading.get_ident()
-        self._said: set[str] = set()
-        self._atomic: set[str] = set()
-        """Followed functions whose variables can't be saved, and that a loop outside of them calls."""
+        self._before: dict[str, str] = {}
+        self._evaluated: set[tuple[str, int]] = set()
         self._clock = time.perf_counter()
 
     # ------------------------------------------------------------------ for
@@ -56,55 +49,107 @@ class Runtime(Path):
         """Come before an iterable's expression: whether its content was saved, so that it is not evaluated again."""
         plan = self.unit.loops[number]
         if self.live:
-            self._entry = rng_state() if plan.draws else None
-            # What a loader draws from by itself moves when its expression is evaluated, or its iterator made.
-            self._streams = streams_in(value for value in self._readable(plan.reads).values() if not is_quiet(value))
+            self._about_to_evaluate(number, plan)
             return False
         self._hand_over()
         cursor = self._cursor()
-        if cursor["mode"] == "graph":
+        if cursor["mode"] == "graph" and not cursor["bar"]:
             return True
-        self.attempt.disturbed |= cursor["mode"] != "bar"
-        part = self._part().get("guard")
-        if part:
-            self._bind_names(part["names"])
-            put_streams(part["entry"])
+        # A bar that is made again tells its file, which may be a buffer of the cell's: nothing else is changed by it.
+        self.attempt.disturbed |= not cursor["bar"] or plan.changes
+        part = self._part()["guard"]
+        self._bind_names(part["names"])
+        self._streams = self._streams_of(plan)
+        if len(self._streams) != len(part["entry"]):
+            return not self._halt(
+                ReplayError(f"what the items of 'for {plan.label}' are made of is not what it was; supersede the run")
+            )
+        put_streams([(one, state) for (one, _), state in zip(self._streams, part["entry"], strict=False)])
         if "entry" in cursor:
             put_rng(cursor["entry"])
         return False
 
+    def _about_to_evaluate(self, number: int, plan: LoopPlan) -> None:
+        self._entry = rng_look() if plan.draws else None
+        # What a loader draws from by itself moves when its expression is evaluated, or its iterator made.
+        self._streams = self._streams_of(plan) if plan.draws else []
+        self._before = {}
+        if plan.changes and (self.unit.name, number) not in self._evaluated:
+            self._evaluated.add((self.unit.name, number))
+            values = {name: one for name, one in self._readable(plan.reads).items() if not isinstance(one, IMMUTABLE)}
+            self._before = digests_of(values, self.attempt.definitions)
+
+    def _streams_of(self, plan: LoopPlan) -> Streams:
+        return streams_in(self._reached(plan.reads).values())
+
     def loop(self, number: int, iterable: Any) -> Iterator[Any]:
         """Return the items of a loop."""
         plan = self.unit.loops[number]
+        if self._way is None and not self.live:
+            return iter(())
+        if self.live and not plan.draws and not is_container(iterable):
+            self._streams = self._streams_of(plan)
+        entry = Entry(
+            self.attempt.is_saveable,
+            self._entry,
+            [one for one, _ in self._streams],
+            named=not plan.draws,
+            alarm=self.pace.force,
+        )
         if self.live:
-            total = length_of(iterable)
-            known = self._advanced.get(id(iterable))
-            iteration = known or Iteration.enter(iterable, self._entry, self.attempt.is_saveable)
-            if iteration.mode == "replay" and iteration.replay is not None and iter_is(iterable, iteration):
-                self._advanced[id(iterable)] = iteration
-            frame = self._push(number, "for", label=plan.label, total=total, iteration=iteration)
-            if iteration.mode == "replay" and known is None:
-                names = self._readable(plan.reads)
-                self._guards[id(iteration)] = Guard(names, self.attempt.definitions, self._streams)
-            return self._items(frame, [], first=True)
+            return self._items(self._enter(plan, iterable, entry), [], first=True)
+        try:
+            return self._go_on(plan, iterable, entry)
+        except NbresumeError as error:
+            self._halt(error)
+            return iter(())
+
+    def _go_on(self, plan: LoopPlan, iterable: Any, entry: Entry) -> Iterator[Any]:
         cursor, part, step = self._cursor(), self._part(), self._step()
         assert step is not None and self._way is not None  # noqa: S101, PT018  # enters() has seen it
         in_progress = len(self.stack) + 1 < len(self._way.frames)
-        iteration, head = Iteration.go_on(cursor, part.get("items"), iterable, step["count"], in_progress=in_progress)
+        cursor = {**cursor, "count": step["count"]}
+        iteration = Iteration.go_on(cursor, part.get("items"), iterable, entry, tell=self._tell_progress)
         if part.get("guard"):
-            put_streams(part["guard"]["now"])
-            self._guards[id(iteration)] = Guard(
-                part["guard"]["names"], self.attempt.definitions, part["guard"]["entry"]
-            )
+            put_streams([(one, state) for (one, _), state in zip(self._streams, part["guard"]["now"], strict=False)])
+            self._follow_sources(iteration, part["guard"]["names"])
             self._bind_names({})
-        if iteration.replay is not None and iter_is(iterable, iteration):
+        if iter_is(iterable, iteration):
             self._advanced[id(iterable)] = iteration
         frame = self._push(
-            number, "for", label=plan.label, count=step["count"], total=step["total"], iteration=iteration
+            plan.id, "for", label=plan.label, count=step["count"], total=step["total"], iteration=iteration
         )
         if not in_progress:
             self._arrive()
-        return self._items(frame, head, first=False)
+        return self._items(frame, [iteration.last] if in_progress else [], first=False)
+
+    def _enter(self, plan: LoopPlan, iterable: Any, entry: Entry) -> Frame:
+        total = length_of(iterable)
+        known = self._advanced.get(id(iterable))
+        iteration = known or Iteration.enter(iterable, entry)
+        if iter_is(iterable, iteration):
+            self._advanced[id(iterable)] = iteration
+        if iteration.again and known is None:
+            guard = self._follow_sources(iteration, self._readable(plan.reads))
+            changed = guard.changed_since(self._before) if self._before else ""
+            if changed and iteration.replay is not None:
+                iteration.replay.refuse(
+                    f"making the items of 'for {plan.label}' changes {changed!r}, and on a resume they are made again",
+                    "Make a list of them before the loop (items = list(...)), and loop over that",
+                )
+        return self._push(plan.id, "for", label=plan.label, total=total, iteration=iteration)
+
+    def _follow_sources(self, iteration: Iteration, names: dict[str, Any]) -> Guard:
+        """Watch what the items are made of, as far as they have to be made again."""
+        replay = iteration.replay
+        guard = Guard(names if replay is not None else {}, self.attempt.definitions, self._streams)
+        if replay is not None:
+            replay.skips = guard.sees_all
+        self._guards[id(iteration)] = guard
+        return guard
+
+    def _tell_progress(self, text: str) -> None:
+        self.attempt.tell(f"{self.attempt.run.name}: {text}")
 
     def _items(self, frame: Frame, head: list[Any], *, first: bool) -> Iterator[Any]:
         __tracebackhide__ = True
@@ -138,6 +183,15 @@ class Runtime(Path):
         call = self._innermost_call()
         scope = locals_of(call.pyframe) if call is not None and call.pyframe is not None else {}
         found = {name: scope[name] if name in scope else self.attempt.readable(name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _reached(self, names: frozenset[str]) -> dict[str, Any]:
+        """Return all variables that an iterable's expression reads, in an order of their own."""
+        names = names.union(*(self._functions.reads(name) for name in names))
+        call = self._innermost_call()
+        scope = locals_of(call.pyframe) if call is not None and call.pyframe is not None else {}
+        places = self.attempt.places
+        found = {name: scope[name] if name in scope else places.namespace.get(name) for name in sorted(names)}
         return {name: value for name, value in found.items() if value is not None}
 
     def _bind_names(self, names: dict[str, Any]) -> None:
@@ -192,68 +246,11 @@ class Runtime(Path):
         # Exhausted without an 'else', nothing has run since the boundary before.
         if self.pace.due and not (frame.exhausted and not self.unit.loops[number].has_else):
             self._boundary(frame)
-        self._guards.pop(id(frame.iteration), None)
+        if frame.iteration not in self._advanced.values():  # which a later loop may go on with
+            self._guards.pop(id(frame.iteration), None)
         del self.stack[frame.depth :]
 
-    # ------------------------------------------------------------------ boundaries
-
-    def _boundary(self, frame: Frame) -> bool:
-        """Stand at a boundary that is due; False when the loop has to end."""
-        if not self.live:
-            return False
-        del self.stack[frame.depth + 1 :]
-        if self._atomic and any(f.kind == "call" and f.label in self._atomic for f in self.stack):
-            return True
-        self._finished += frame.count > 0
-        if os.getpid() != self._pid or threading.get_ident() != self._thread:
-            return True  # a forked worker or a thread of the user's: the snapshot is not theirs to take
-        if self.stopping:
-            self.pace.force()
-        if not self.pace.wants():
-            return True
-        try:
-            if self._doubt is not None:
-                raise self._doubt
-            self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
-        except RefusedError as error:
-            if self._is_inside_a_loop(frame):
-                self._atomic.add(self._innermost_call_label())
-                self.pace.force()
-                self._say_once(
-                    f"no snapshots inside {self._innermost_call_label()}(), only at the loop around it: {error}"
-                )
-                return True
-            if self._finished <= 1 and self.attempt.number == 1:
-                return self._halt(error)
-            # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
-            self._unprotected(error)
-        except StoreError as error:
-            self._unprotected(error)
-        if self.stopping:
-            return self._halt(KeyboardInterrupt())
-        return True
-
-    def _unprotected(self, error: NbresumeError) -> None:
-        self.pace.taken(0.1)
-        self._say_once(f"not protected since the last snapshot: {error}")
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self.attempt.warn(text)
-
-    def _is_inside_a_loop(self, frame: Frame) -> bool:
-        """Whether a boundary lies in a followed function that a loop calls: then that loop has boundaries too."""
-        calls = [f.depth for f in self.stack[: frame.depth] if f.kind == "call"]
-        return bool(calls) and any(f.kind in ("for", "while") for f in self.stack[: calls[-1]])
-
-    def _innermost_call_label(self) -> str:
-        return next(f.label for f in reversed(self.stack) if f.kind == "call")
-
-    def stop(self) -> None:
-        """Ask for a stop at the next boundary; from any thread, or a signal's handler."""
-        self.stopping = True
-        self.pace.due = True
+    # ------------------------------------------------------------------ the end
 
     def clock(self) -> None:
         """Start the clock of a ``%time`` line."""

@@ -32,7 +32,7 @@ from .._transform import ITEM, RUNTIME, CellPlan, UnitPlan
 from ..errors import RefusedError, UnsaveableError
 from ._frames import Frame
 from ._guard import Guard
-from ._iterables import Iteration, is_bar
+from ._iterables import Iteration
 from ._memories import Memories
 from ._outlook import outlook
 from ._parts import blame_frames, frame_parts
@@ -40,6 +40,7 @@ from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
 from ._sharing import is_hidden, share, shares
+from ._skip import is_bar
 from ._watch import Watch
 
 _NOT_INPUTS = (types.ModuleType, type)
@@ -111,6 +112,7 @@ class Scope:
         self.opaque: dict[str, str] = {}
         self._refusals = Refusals(plan.unit, places, definitions)
         self._closing = False
+        self._given: dict[str, Any] = {}
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
         self._watch = Watch(found, places, self.bindable)
@@ -221,7 +223,8 @@ class Scope:
         if not closing:
             self._refusals.changed_opaque(self.opaque)
         needed, remade = outlook(stack, self.plan.unit, units, "") if not closing else (frozenset(), frozenset())
-        values = self.values()
+        self._take_given(stack)
+        values = {**self.values(), **self._given}
         if not closing:
             self._memories.check(self._changing(values))
             self._refusals.popped_sets(values)
@@ -254,6 +257,14 @@ class Scope:
         self._refusals.unloadable(captured, inputs)
         digests = {place: known.digest for place, known in self._inputs.items()} | dict.fromkeys(self.opaque, "")
         return Selection(tuple(sorted(values)), unsaved, digests, self._watch.gone, captured)
+
+    def _take_given(self, stack: list[Frame]) -> None:
+        """Take what ``nbresume.boundary()`` was given: those names are saved with these values."""
+        self._given = {name: value for frame in stack if not frame.unit for name, value in frame.state.items()}
+        for name in self._given:
+            self.opaque.pop(name, None)
+            if name in self._inputs:
+                self._join(name, "")
 
     def _refuse_what_comes_apart(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
         made_again = [name for name in {*self.opaque, *(needed - values.keys())} if name in self.places]
@@ -349,7 +360,8 @@ class Scope:
         value = values.pop(name)
         moves = self._moves(name, value) and not self._closing
         was_saveable = name in self.joined and not self._closing  # so the loop has changed it
-        if name in self.plan.options.declared or (name in needed and name not in remade) or moves or was_saveable:
+        insisted = name in self.plan.options.declared or name in self._given
+        if insisted or (name in needed and name not in remade) or moves or was_saveable:
             error = error or unsaveable(value, definitions=self.definitions)
             raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
         if name in self.joined:

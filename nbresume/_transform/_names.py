@@ -38,6 +38,14 @@ def _own_children(node: ast.AST) -> Iterator[ast.AST]:
         yield from ast.iter_child_nodes(node)
 
 
+def is_point(node: ast.AST) -> bool:
+    """Whether a node is a call of ``nbresume.resume_point()``."""
+    match node:
+        case ast.Call(func=ast.Name(id="resume_point") | ast.Attribute(attr="resume_point"), args=[], keywords=[]):
+            return True
+    return False
+
+
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that statements can bind in their own scope; comprehension variables are not among them."""
     found: set[str] = set()

@@ -9,9 +9,9 @@ from ..errors import RefusedError
 from ._names import own_nodes
 
 _T = TypeVar("_T", bound=ast.AST)
-_STILL = frozenset(
-    {"range", "enumerate", "zip", "reversed", "len", "list", "tuple", "sorted", "tqdm", "trange", "dict", "set"}
-)
+_STILL = frozenset({"range", "reversed", "len", "tqdm", "trange"})
+_WALKING = _STILL | {"enumerate", "zip", "list", "tuple", "sorted", "dict", "set"}
+"""These make an iterator of what they are given, which draws when that is a loader; and change nothing."""
 _STILL_METHODS = frozenset({"items", "keys", "values", "copy"})
 
 
@@ -55,9 +55,18 @@ def is_future(statement: ast.stmt) -> bool:
 
 def may_draw(node: ast.expr) -> bool:
     """Whether evaluating an iterable's expression may draw: anything but plain looks at what is there."""
+    return _calls(node, _STILL)
+
+
+def may_change(node: ast.expr) -> bool:
+    """Whether evaluating an iterable's expression may change what it reads."""
+    return _calls(node, _WALKING)
+
+
+def _calls(node: ast.expr, harmless: frozenset[str]) -> bool:
     for inner in ast.walk(node):
         match inner:
-            case ast.Call(func=ast.Name(id=name)) if name in _STILL:
+            case ast.Call(func=ast.Name(id=name)) if name in harmless:
                 continue
             case ast.Call(func=ast.Attribute(attr=attr)) if attr in _STILL_METHODS:
                 continue

@@ -33,8 +33,12 @@ class LoopPlan:
         Names that the iterable's expression reads.
     draws : bool
         Whether evaluating that expression may draw from a random stream.
+    changes : bool
+        Whether it may change what it reads.
     has_else : bool
         Whether something runs when it is exhausted.
+    targets : frozenset of str
+        Names that it binds with each item.
     """
 
     id: int
@@ -46,7 +50,9 @@ class LoopPlan:
     remade: Names = frozenset()
     reads: Names = frozenset()
     draws: bool = True
+    changes: bool = True
     has_else: bool = False
+    targets: Names = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,16 @@ class CallPlan:
     id: int
     line: int
     function: str
+    live: Names = frozenset()
+    remade: Names = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PointPlan:
+    """A call of ``nbresume.resume_point()``."""
+
+    id: int
+    line: int
     live: Names = frozenset()
     remade: Names = frozenset()
 
@@ -94,7 +110,7 @@ class UnitPlan:
         Names they bind.
     with_reads : dict of int to frozenset of str
         Number of each ``with`` in the set-up that holds a boundary, and the names its managers are made of.
-    loops, calls : dict
+    loops, calls, points : dict
         By number.
     statements : tuple of (int, str, str, str)
         Line, text, what happens at launch, what happens on resume; for ``--plan``.
@@ -116,6 +132,7 @@ class UnitPlan:
     with_reads: dict[int, Names] = field(default_factory=dict)
     loops: dict[int, LoopPlan] = field(default_factory=dict)
     calls: dict[int, CallPlan] = field(default_factory=dict)
+    points: dict[int, PointPlan] = field(default_factory=dict)
     statements: tuple[tuple[int, str, str, str], ...] = ()
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from ..errors import RefusedError
 from ._names import (
     Needs,
     bound_names,
@@ -34,9 +33,10 @@ from ._names import (
     read_names,
     read_outside_headers,
 )
-from ._nodes import at, is_future, label, may_draw, refuse_unsupported
+from ._nodes import at, is_future, label, may_change, may_draw, refuse_unsupported
 from ._options import CellOptions
-from ._plan import CallPlan, CellPlan, LoopPlan, UnitPlan
+from ._plan import CallPlan, CellPlan, LoopPlan, PointPlan, UnitPlan
+from ._points import point_call, refuse_without_boundary, report_made, rewrite_point
 
 RUNTIME = "__nbresume__"
 ITEM = "__nbresume_item__"
@@ -75,14 +75,8 @@ def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) 
     unit = _Unit("", tree.body, holds_loop)
     body = unit.top_level(tree.body)
     plan = unit.plan()
-    if not plan.loops and not plan.calls:
-        raise RefusedError(
-            "this cell has no boundary: no loop of its own, and no call of a notebook function that holds one",
-            "Put the loop into the cell, or call the function as a whole statement (fit(model), or result = "
-            "fit(model)). "
-            "A loop inside a library can't be followed yet",
-            1,
-        )
+    if not plan.loops and not plan.calls and not plan.points:
+        refuse_without_boundary()
     module = ast.Module(body=body, type_ignores=[])
     return ast.fix_missing_locations(module), CellPlan(options, source, plan)
 
@@ -110,6 +104,7 @@ class _Unit:
         self.name, self.body, self.holds_loop = name, body, holds_loop
         self.loops: dict[int, LoopPlan] = {}
         self.calls: dict[int, CallPlan] = {}
+        self.points: dict[int, PointPlan] = {}
         self.withs: dict[int, int] = {}
         self.with_targets: set[str] = set()
         self.with_reads: dict[int, frozenset[str]] = {}
@@ -117,6 +112,7 @@ class _Unit:
         self._needs = Needs(body)
         self._catches = catches_interrupt(body)
         self._setup = not name  # only a cell has a set-up
+        self._behind_point = False
         self._count = 0
         # Taken before the rewrite changes the tree under it.
         self._facts = {
@@ -142,6 +138,7 @@ class _Unit:
             with_reads=self.with_reads,
             loops=self.loops,
             calls=self.calls,
+            points=self.points,
             statements=tuple(sorted(self.statements)),
             **facts,
         )
@@ -157,11 +154,11 @@ class _Unit:
             if isinstance(statement, ast.Expr) and not self.tracked(statement):
                 out.append(self._shown(statement, last=last))
                 made |= bound_names([statement])
-            elif isinstance(statement, ast.Expr):
+            elif isinstance(statement, ast.Expr) and point_call(statement) is None:
                 out.append(self._shown_call(statement, made, last=last))
             else:
                 out += self._one(statement, 0, made)
-        if not body or not isinstance(body[-1], ast.Expr):
+        if not body or not isinstance(body[-1], ast.Expr) or point_call(body[-1]) is not None:
             where = body[-1] if body else ast.Pass(lineno=1, col_offset=0)
             out.append(at(ast.Expr(self._call("last", ast.Constant(None))), where))
         return out
@@ -180,9 +177,9 @@ class _Unit:
     def block(self, body: list[ast.stmt], depth: int, made: set[str] | None = None) -> list[ast.stmt]:
         """Rewrite a block that holds something tracked."""
         made = set() if made is None else set(made)
-        out: list[ast.stmt] = []
-        for statement in body:
-            out += self._one(statement, depth, made)
+        outer, self._behind_point = self._behind_point, False
+        out = [new for statement in body for new in self._one(statement, depth, made)]
+        self._behind_point = outer
         return out
 
     def _one(self, statement: ast.stmt, depth: int, made: set[str]) -> list[ast.stmt]:
@@ -194,19 +191,20 @@ class _Unit:
         if isinstance(statement, _UNGUARDED) or is_future(statement):
             return [statement]
         self._describe(statement)
-        return [at(ast.If(self._guard(statement), [statement], []), statement)]
+        inner = report_made(self, statement) if self._behind_point else [statement]
+        return [at(ast.If(self._guard(statement), inner, []), statement)]
 
     def _guard(self, statement: ast.stmt) -> ast.expr:
         if self._setup or (isinstance(statement, _DEFINITIONS) and not self.name):
-            return self._read("setup")
+            return self.method("setup")
         names = sorted(bound_names([statement]))
         if not names or isinstance(statement, (ast.AugAssign, ast.Delete)):
-            return self._read("live")
+            return self.method("live")
         return self._live_or_again(names)
 
     def _live_or_again(self, names: list[str]) -> ast.expr:
         again = self._call("again", ast.Tuple([ast.Constant(name) for name in names], ast.Load()))
-        return ast.BoolOp(ast.Or(), [self._read("live"), again])
+        return ast.BoolOp(ast.Or(), [self.method("live"), again])
 
     def _describe(self, statement: ast.stmt) -> None:
         resume = "runs again" if self._setup else "passed over"
@@ -227,7 +225,7 @@ class _Unit:
             case ast.With() | ast.AsyncWith() | ast.Try():
                 return any(map(self.tracked, statement.body))
             case _:
-                return self._called(statement) is not None
+                return point_call(statement) is not None or self._called(statement) is not None
 
     def _called(self, statement: ast.stmt) -> ast.Call | None:
         match statement:
@@ -251,20 +249,24 @@ class _Unit:
             case ast.With() | ast.AsyncWith() | ast.Try():
                 return self._inside(statement, depth, made)
             case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
+                if (point := point_call(statement)) is not None:
+                    self._setup, self._behind_point = False, True
+                    return [rewrite_point(self, statement, point, depth, made)]
                 assert statement.value is not None  # noqa: S101  # a tracked call is its value
                 number, call = self._tracked_call(statement, statement.value, made)
                 statement.value = call
-                return [self._entered(number, depth, [statement], statement)]
+                return [self.entered(number, depth, [statement], statement)]
         raise AssertionError(statement)
 
-    def _number(self) -> int:
+    def number(self) -> int:
+        """Give the next tracked statement its number."""
         self._count += 1
         return self._count
 
     # ------------------------------------------------------------------ one rewrite a kind
 
     def _for(self, node: ast.For, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self._number()
+        number = self.number()
         made |= bound_names([node.iter])
         plan = LoopPlan(
             number,
@@ -276,7 +278,9 @@ class _Unit:
             remade=frozenset(made),
             reads=frozenset(read_names(node.iter)),
             draws=may_draw(node.iter),
+            changes=may_change(node.iter),
             has_else=bool(node.orelse),
+            targets=frozenset(bound_names([node.target])),
         )
         self.loops[number] = plan
         self.statements.append(
@@ -291,7 +295,7 @@ class _Unit:
             names = sorted(bound_names([node.target]))
             target, node.target = node.target, at(ast.Name(ITEM, ast.Store()), node.target)
             unpack = at(ast.Assign([target], ast.Name(ITEM, ast.Load())), target)
-            head = at(ast.If(self._live_or_again(names) if names else self._read("live"), [unpack], []), target)
+            head = at(ast.If(self._live_or_again(names) if names else self.method("live"), [unpack], []), target)
             node.body = [head, *self.block(node.body, depth + 1, made | set(names))]
         else:
             for statement in node.body:
@@ -299,10 +303,10 @@ class _Unit:
                     (statement.lineno, ast.unparse(statement).splitlines()[0], "runs", "runs from the boundary on")
                 )
         node.orelse = self._when_live(node.orelse)
-        return [self._entered(number, depth, [node, self.runtime_statement("leave", node, number)], node)]
+        return [self.entered(number, depth, [node, self.runtime_statement("leave", node, number)], node)]
 
     def _while(self, node: ast.While, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self._number()
+        number = self.number()
         label = ast.unparse(node.test)
         self.loops[number] = LoopPlan(
             number,
@@ -315,29 +319,29 @@ class _Unit:
         )
         self.statements.append((node.lineno, f"while {label}:", "loop", "goes on where it stood"))
         self._setup = False
-        live = ast.BoolOp(ast.And(), [self._read("live"), node.test])
+        live = ast.BoolOp(ast.And(), [self.method("live"), node.test])
         node.test = at(ast.BoolOp(ast.Or(), [self._call("turn", ast.Constant(number)), live]), node.test)
         if any(map(self.tracked, node.body)):
             node.body = self.block(node.body, depth + 1, made)
         node.orelse = self._when_live(node.orelse)
         begin = self.runtime_statement("begin", node, number)
-        return [self._entered(number, depth, [begin, node, self.runtime_statement("leave", node, number)], node)]
+        return [self.entered(number, depth, [begin, node, self.runtime_statement("leave", node, number)], node)]
 
     def _if(self, node: ast.If, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self._number()
+        number = self.number()
         choose = self._call("branch", ast.Constant(number), node.test)
         taken = self._call("taken", ast.Constant(number))
-        node.test = at(ast.IfExp(self._read("live"), choose, taken), node.test)
+        node.test = at(ast.IfExp(self.method("live"), choose, taken), node.test)
         was_setup = self._setup
         node.body = self.block(node.body, depth + 1, made)
         if node.orelse:
             after, self._setup = self._setup, was_setup
             node.orelse = self.block(node.orelse, depth + 1, made)
             self._setup = self._setup and after
-        return [self._entered(number, depth, [node], node)]
+        return [self.entered(number, depth, [node], node)]
 
     def _inside(self, node: ast.With | ast.AsyncWith | ast.Try, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self._number()
+        number = self.number()
         if isinstance(node, (ast.With, ast.AsyncWith)):
             targets = bound_names(node.items)
             made |= targets
@@ -351,10 +355,10 @@ class _Unit:
         node.body = [self.runtime_statement("inside", node, number), *self.block(node.body, depth + 1, made)]
         if isinstance(node, ast.Try):
             node.orelse = self._when_live(node.orelse)
-        return [self._entered(number, depth, [node], node)]
+        return [self.entered(number, depth, [node], node)]
 
     def _tracked_call(self, statement: ast.stmt, value: ast.expr, made: set[str]) -> tuple[int, ast.expr]:
-        number = self._number()
+        number = self.number()
         assert isinstance(value, ast.Call)  # noqa: S101  # by _called
         name = ast.unparse(value.func)
         self.calls[number] = CallPlan(
@@ -374,26 +378,32 @@ class _Unit:
         # Looked up once before the state is laid over, and once after: a closure comes back with other cells.
         find = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.parse(name, mode="eval").body)
         again = self._call("recall", ast.Constant(number), find)
-        return number, at(ast.IfExp(self._read("live"), value, again), statement)
+        return number, at(ast.IfExp(self.method("live"), value, again), statement)
 
     # ------------------------------------------------------------------ small pieces
 
     def _when_live(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Guard a block that no way back leads into."""
-        return [at(ast.If(self._read("live"), body, []), body[0])] if body else []
+        return [at(ast.If(self.method("live"), body, []), body[0])] if body else []
 
-    def _entered(self, number: int, depth: int, body: list[ast.stmt], where: ast.AST) -> ast.stmt:
+    def entered(self, number: int, depth: int, body: list[ast.stmt], where: ast.AST) -> ast.stmt:
+        """Guard a tracked statement."""
         return at(ast.If(self._enters(number, depth), body, []), where)
 
     def _enters(self, number: int, depth: int) -> ast.expr:
         return self._call("enters", ast.Constant(number), ast.Constant(depth))
 
+    def needed_after(self, statement: ast.stmt) -> frozenset[str]:
+        """Return the names that may be read behind a statement."""
+        return frozenset(self._needs.after[statement])
+
     def runtime_statement(self, method: str, where: ast.AST, *arguments: int) -> ast.stmt:
         """Make a statement that calls the runtime."""
         return at(ast.Expr(self._call(method, *(ast.Constant(argument) for argument in arguments))), where)
 
-    def _read(self, attribute: str) -> ast.expr:
+    def method(self, attribute: str) -> ast.expr:
+        """Name an attribute of the runtime."""
         return ast.Attribute(ast.Name(RUNTIME, ast.Load()), attribute, ast.Load())
 
     def _call(self, method: str, *arguments: ast.expr) -> ast.expr:
-        return ast.Call(self._read(method), list(arguments), [])
+        return ast.Call(self.method(method), list(arguments), [])

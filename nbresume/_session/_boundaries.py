@@ -1,0 +1,116 @@
+"""Boundaries: where a snapshot may be taken, a stop takes effect, and a refusal is said."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from .._capture import rng_unsaved
+from .._policy import Pace
+from ..errors import NbresumeError, RefusedError, StoreError
+from ._attempt import Attempt
+from ._frames import Frame, Way
+from ._functions import Functions
+from ._guard import Guard
+from ._iterables import Iteration
+from ._path import Path
+
+
+class Boundaries(Path):
+    """Takes snapshots while the code is live.
+
+    Attributes
+    ----------
+    stopping : bool
+        Whether the next boundary ends the cell.
+    """
+
+    def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
+        super().__init__(attempt, pace, functions, way=way, setup=setup)
+        self.stopping = False
+        self._finished = 0
+        self._guards: dict[int, Guard] = {}
+        self._advanced: dict[int, Iteration] = {}
+        self._pid = os.getpid()
+        self._thread = threading.get_ident()
+        self._said: set[str] = set()
+        self._atomic: set[str] = set()
+        """Followed functions whose variables can't be saved, and that a loop outside of them calls."""
+
+    def _boundary(self, frame: Frame) -> bool:
+        """Stand at a boundary that is due; False when the loop has to end."""
+        if not self.live:
+            return False
+        del self.stack[frame.depth + 1 :]
+        if self._atomic and any(f.kind == "call" and f.label in self._atomic for f in self.stack):
+            return True
+        self._finished += frame.count > 0
+        if not self.is_mine:
+            return True  # a forked worker or a thread of the user's: the snapshot is not theirs to take
+        if self.stopping:
+            self.pace.force()
+        if not self.pace.wants() or self._is_in_an_atomic_loop():
+            return True
+        for stream in rng_unsaved():
+            self._say_once(f"a random stream that can't be saved is in use, a resume may differ: {stream}")
+        try:
+            if self._doubt is not None:
+                raise self._doubt
+            self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
+        except RefusedError as error:
+            if self._is_inside_a_loop(frame):
+                self._atomic.add(self._innermost_call_label())
+                self.pace.force()
+                self._say_once(
+                    f"no snapshots inside {self._innermost_call_label()}(), only at the loop around it: {error}"
+                )
+                return True
+            if self._finished <= 1 and self.attempt.number == 1:
+                return self._halt(error)
+            # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
+            self._unprotected(error)
+        except StoreError as error:
+            self._unprotected(error)
+        if self.stopping:
+            return self._halt(KeyboardInterrupt())
+        return True
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the process and the thread that the cell runs in."""
+        return os.getpid() == self._pid and threading.get_ident() == self._thread
+
+    def _is_in_an_atomic_loop(self) -> bool:
+        """Whether a loop whose items can't be made again lies inside another loop: that one has boundaries, then."""
+        loops = [frame for frame in self.stack if frame.kind in ("for", "while") and not frame.done]
+        for frame in loops[1:]:
+            replay = frame.iteration.replay if frame.iteration is not None else None
+            if replay is not None and replay.refusal is not None:
+                self.pace.force()
+                self._say_once(
+                    f"no snapshots inside 'for {frame.label}', only at the loop around it: {replay.refusal.reason}"
+                )
+                return True
+        return False
+
+    def _unprotected(self, error: NbresumeError) -> None:
+        self.pace.taken(0.1)
+        self._say_once(f"not protected since the last snapshot: {error}")
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.attempt.warn(text)
+
+    def _is_inside_a_loop(self, frame: Frame) -> bool:
+        """Whether a boundary lies in a followed function that a loop calls: then that loop has boundaries too."""
+        calls = [f.depth for f in self.stack[: frame.depth] if f.kind == "call"]
+        return bool(calls) and any(f.kind in ("for", "while") for f in self.stack[: calls[-1]])
+
+    def _innermost_call_label(self) -> str:
+        return next(f.label for f in reversed(self.stack) if f.kind == "call")
+
+    def stop(self) -> None:
+        """Ask for a stop at the next boundary; from any thread, or a signal's handler."""
+        self.stopping = True
+        self.pace.due = True
