@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .._capture import (
     Captured,
     Definitions,
@@ -45,9 +43,7 @@ from ._watch import Watch
 
 _NOT_INPUTS = (types.ModuleType, type)
 _CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
-_SMALL = 1 << 20
 _WIDE = 1000
-_SHAREABLE = (list, dict, set, bytearray, np.ndarray)
 _CONTAINERS = (list, dict, set, bytearray)
 _MOVING = frozenset(
     {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
@@ -157,12 +153,7 @@ class Scope:
             digest, met = content_digest(value, definitions=self.definitions)
         except Exception as error:  # whatever a foreign reduce raises
             if hasattr(value, "__next__") and place in self.plan.unit.read_elsewhere | self.plan.unit.read_inside:
-                found = culprit(place, value, error, definitions=self.definitions)
-                way = (
-                    "Loop over it directly (for item in it), make a list of it, or use an object of a class of "
-                    "your own that keeps its position in attributes"
-                )
-                raise UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way) from error
+                raise self._moves_on(place, value, error) from error
             self._look_into(place, value)
             return
         self._inputs[place] = _Input(digest, met)
@@ -170,6 +161,14 @@ class Scope:
             self._join(place, "a time")
         if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and place.isidentifier()):
             self._join(place, "the cell changes it" if place in self.plan.unit.mutated else "")
+
+    def _moves_on(self, place: str, value: Any, error: Exception) -> UnsaveableError:
+        found = culprit(place, value, error, definitions=self.definitions)
+        way = (
+            f"Make it with {place} = nbresume.stream(...), which keeps its position; or loop over it directly "
+            "(for item in it), or make a list of it first"
+        )
+        return UnsaveableError(found.path, found.type_name, "it moves on as the cell reads it", way)
 
     def _look_into(self, place: str, value: Any) -> None:
         """Remember by its structure an input that can't be saved; refuse one that hides what moves on."""
@@ -261,10 +260,8 @@ class Scope:
     def _take_given(self, stack: list[Frame]) -> None:
         """Take what ``nbresume.boundary()`` was given: those names are saved with these values."""
         self._given = {name: value for frame in stack if not frame.unit for name, value in frame.state.items()}
-        for name in self._given:
-            self.opaque.pop(name, None)
-            if name in self._inputs:
-                self._join(name, "")
+        if self._given:
+            self.adopt(self._given, ())
 
     def _refuse_what_comes_apart(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
         made_again = [name for name in {*self.opaque, *(needed - values.keys())} if name in self.places]
@@ -362,8 +359,10 @@ class Scope:
         was_saveable = name in self.joined and not self._closing  # so the loop has changed it
         insisted = name in self.plan.options.declared or name in self._given
         if insisted or (name in needed and name not in remade) or moves or was_saveable:
-            error = error or unsaveable(value, definitions=self.definitions)
-            raise culprit(name, value, error or TypeError("it can't be saved"), definitions=self.definitions)
+            error = error or unsaveable(value, definitions=self.definitions) or TypeError("it can't be saved")
+            if moves:
+                raise self._moves_on(name, value, error)
+            raise culprit(name, value, error, definitions=self.definitions)
         if name in self.joined:
             del self.joined[name]
             self.opaque[name] = ""

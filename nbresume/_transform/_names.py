@@ -218,6 +218,20 @@ def _root(node: ast.AST) -> set[str]:
     return {node.id} if isinstance(node, ast.Name) else set()
 
 
+def facts_of(body: list[ast.stmt]) -> dict[str, set[str]]:
+    """Return what a unit's plan says of its names."""
+    return {
+        "bound": bound_names(body),
+        "reads": set().union(*map(read_names, body)),
+        "read_inside": read_inside_functions(body),
+        "read_elsewhere": read_outside_headers(body),
+        "mutated": mutated_names(body),
+        "popped": popped_names(body),
+        "order_drawn": order_drawn(body),
+        "read_for_value": read_for_value(body),
+    }
+
+
 class Needs:
     """Backward liveness over one unit.
 

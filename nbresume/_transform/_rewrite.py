@@ -21,18 +21,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from ._names import (
-    Needs,
-    bound_names,
-    catches_interrupt,
-    mutated_names,
-    order_drawn,
-    popped_names,
-    read_for_value,
-    read_inside_functions,
-    read_names,
-    read_outside_headers,
-)
+from ._names import Needs, bound_names, catches_interrupt, facts_of, read_names
 from ._nodes import at, is_future, label, may_change, may_draw, refuse_unsupported
 from ._options import CellOptions
 from ._plan import CallPlan, CellPlan, LoopPlan, PointPlan, UnitPlan
@@ -115,17 +104,7 @@ class _Unit:
         self._behind_point = False
         self._count = 0
         # Taken before the rewrite changes the tree under it.
-        self._facts = {
-            "bound": bound_names(body),
-            "reads": set().union(*(read_names(statement) for statement in body)) if body else set(),
-            "entry": self._needs.entry,
-            "read_inside": read_inside_functions(body),
-            "read_elsewhere": read_outside_headers(body),
-            "mutated": mutated_names(body),
-            "popped": popped_names(body),
-            "order_drawn": order_drawn(body),
-            "read_for_value": read_for_value(body),
-        }
+        self._facts = {**facts_of(body), "entry": self._needs.entry}
 
     def plan(self, arguments: set[str] | None = None) -> UnitPlan:
         facts = {key: frozenset(names) for key, names in self._facts.items()}
