@@ -78,7 +78,10 @@ def test_between_two_snapshots_the_library_does_the_steps_again():
 
 
 REFUSED = {
-    "no resume_point at all": ("for i in range(3):\n    log.append(i)\n    nbresume.boundary(i)\n", "without resume_point"),
+    "no resume_point at all": (
+        "for i in range(3):\n    log.append(i)\n    nbresume.boundary(i)\n",
+        "without resume_point",
+    ),
     "a loop between": (
         "step = nbresume.resume_point()\nfor i in range(step, 3):\n    nbresume.boundary(i + 1)\n",
         "without resume_point",
@@ -118,7 +121,9 @@ def test_a_stop_ends_the_library_s_loop_with_a_snapshot_and_running_again_goes_o
     monkeypatch.chdir(tmp_path)
     shell = scratch_shell()
     shell.run_cell(LIBRARY).raise_error()
-    shell.run_cell("def swallow(n, x):\n    try: each(n, x)\n    except BaseException: seen.append(n)\nseen, ask = [], True")
+    shell.run_cell(
+        "def swallow(n, x):\n    try: each(n, x)\n    except BaseException: seen.append(n)\nseen, ask = [], True"
+    )
     cell = (
         "%%resumable t --vars x --every 1\nx = np.zeros(2)\ndone = 0\nstep = nbresume.resume_point()\n"
         "def each(n, v):\n    if ask and n == 2: nbresume._session.active_host().stop()\n    nbresume.boundary(n, x=v)\n"

@@ -7,6 +7,8 @@ import json
 import pytest
 from _support import script
 
+from nbresume.testing import attempt, rehearse
+
 PROGRAM = """
 import hashlib, json, os, sys, random
 import numpy as np
@@ -97,3 +99,82 @@ def test_a_module_of_random_numbers_that_nobody_imported_stays_unimported():
         "import sys, nbresume._magic, nbresume._session, nbresume._capture\nprint([m for m in ('torch', 'pandas', 'dill', 'tqdm') if m in sys.modules])"
     )
     assert out.strip() == "[]"
+
+
+STREAMS = """
+import random, numpy as np, torch
+kinds = [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64]
+many = [np.random.Generator(kind(3)) for kind in kinds]
+seeds = np.random.SeedSequence(3)
+mine, system = random.Random(3), random.SystemRandom()
+gen = torch.Generator().manual_seed(3)
+from scipy import stats
+frozen = stats.norm(loc=2); frozen.random_state = np.random.default_rng(3)
+from sklearn.linear_model import SGDRegressor
+est = SGDRegressor(random_state=np.random.RandomState(3))
+"""
+DRAWS = """
+np.random.seed(0); random.seed(0); torch.manual_seed(0)
+log = []
+for i in range(4):
+    log.append([float(one.normal()) for one in many] + [int(one.integers(9)) for one in many])
+    log.append((seeds.spawn(1)[0].generate_state(1).tolist(), mine.gauss(0, 1), random.gauss(0, 1), np.random.normal()))
+    log.append((torch.rand(1, generator=gen).item(), torch.randn(1).item(), float(frozen.rvs()), type(system).__name__))
+    est.partial_fit(np.ones((3, 2)) * i, np.random.rand(3))
+    log.append(est.coef_.tolist())
+    child = many[3].spawn(1)[0]
+    log.append(float(child.normal()))
+"""
+
+
+def test_each_kind_of_stream_goes_on_where_it_stood():
+    """The set-up seeds the global streams, as many notebooks do: on the way back that undoes nothing."""
+    found = rehearse(DRAWS, STREAMS, names=["log", "est"], kill_at=[1, 3])
+    assert found.ok, str(found)
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "Philox", "SFC64"])
+def test_a_global_numpy_stream_of_another_kind_is_put_back(kind):
+    before = f"import numpy as np\nnp.random.set_bit_generator(np.random.{kind}(1))\n"
+    found = rehearse(
+        "log = []\nfor i in range(3):\n    log.append(np.random.normal())\n", before, names=["log"], kill_at=[2]
+    )
+    assert found.ok, str(found)
+
+
+MODES = """
+import decimal, gc, os, sys, warnings, numpy as np, pandas as pd, sklearn, torch
+def modes():
+    return {
+        "torch": (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), torch.backends.cudnn.benchmark,
+                  torch.get_float32_matmul_precision(), str(torch.get_default_device())),
+        "numpy": (np.geterr()["over"], np.get_printoptions()["precision"]),
+        "pandas": pd.get_option("display.precision"), "sklearn": sklearn.get_config()["transform_output"],
+        "python": (decimal.getcontext().prec, gc.isenabled(), gc.get_threshold(), sys.getrecursionlimit(), os.environ.get("MODE")),
+        "warnings": warnings.filters[0][:1] + warnings.filters[0][2:3],
+        "elsewhere": (pd.get_option("display.max_rows"), os.environ.get("ELSE")),
+    }
+"""
+SETS = """
+log = []
+for i in range(2):
+    if i == 0:
+        torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False); torch.set_num_threads(1)
+        torch.backends.cudnn.benchmark = True; torch.set_float32_matmul_precision("medium"); torch.set_default_device("meta")
+        np.seterr(over="raise"); np.set_printoptions(precision=3)
+        pd.set_option("display.precision", 2); sklearn.set_config(transform_output="pandas")
+        decimal.getcontext().prec = 9; gc.disable(); gc.set_threshold(500); sys.setrecursionlimit(4321); os.environ["MODE"] = "fast"
+        warnings.simplefilter("error", UserWarning)
+    log.append(modes())
+"""
+
+
+def test_what_the_cell_has_set_is_put_back_and_nothing_else(tmp_path):
+    """A new kernel with settings of its own keeps those that the cell had not touched."""
+    cell = "%%resumable t --vars log --every 1 --on-restart continue\n" + SETS
+    cell += "print('|', [one.pop('elsewhere') for one in log], log[0] == log[1], '|')\n"
+    assert attempt(MODES, cell, tmp_path, kill_at=2).status == "killed"
+    other = "import os, pandas as pd\npd.set_option('display.max_rows', 7); os.environ['ELSE'] = 'here'\n"
+    found = attempt(other + MODES, cell, tmp_path)
+    assert found.status == "ended", found.error
+    assert "| [(60, None), (7, 'here')] True |" in found.printed
