@@ -99,13 +99,6 @@ SHAPES: dict[str, tuple[str, str]] = {
         "a, b = itertools.tee(range(4))\nnext(b)\nlog = []\nfor x in a:\n    log.append((x, next(b, None)))\n",
         "",
     ),
-    "two loops over one generator": (
-        "log = []\nit = (random.random() for _ in range(5))\nfor x in it:\n"
-        + BODY
-        + "    if len(log) == 2: break\nfor x in it:\n"
-        + BODY,
-        "",
-    ),
     "futures as they get ready, inside of a loop": (
         "from concurrent.futures import ThreadPoolExecutor, as_completed\nlog = []\nfor e in range(3):\n    got = []\n    with ThreadPoolExecutor(2) as pool:\n        for f in as_completed([pool.submit(pow, i, 2) for i in range(4)]):\n            got.append(f.result())\n    log.append((e, sorted(got), random.random()))\n",
         "",
@@ -149,6 +142,18 @@ def test_each_item_comes_once_and_in_its_order(shape):
     found = rehearse(cell, IMPORTS + before, names=["log"], kill_at=[3])
     assert found.ok, str(found)
     assert found.kills == 2
+
+
+def test_a_second_loop_goes_on_with_the_iterator_of_the_first():
+    """Between the two there is no place to go on from, which is said; in each of them there is."""
+    cell = (
+        "log = []\nit = (random.random() for _ in range(5))\nfor x in it:\n"
+        + BODY
+        + "    if len(log) == 2: break\nfor x in it:\n"
+        + BODY
+    )
+    found = rehearse(cell, IMPORTS, names=["log"], kill_at=[2, 5])
+    assert found.ok, str(found)
 
 
 REFUSED = {

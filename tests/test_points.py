@@ -33,7 +33,7 @@ def each(done, x):
 x = minimise(x, (step, 4), each)
 """
 SHAPES = {
-    "a call in the cell": ("x,log,step", CELL, ""),
+    "a call in the cell": ("x,log", CELL, ""),
     "a call in each turn of a loop": (
         "x,log",
         "log = []\nfor fold in range(2):\n    x = np.zeros(2)\n    step = nbresume.resume_point()\n    x = minimise(x, (step, 2), lambda n, v: (log.append((fold, n, v.tolist())), nbresume.boundary(n, x=v)))\n    log.append(x.tolist())\n",
