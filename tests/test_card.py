@@ -56,7 +56,7 @@ def superseded():
 
 
 def completed():
-    return fold([event("launched", 1, 7), event("snapshot", 1, 8, where="the end"), event("closed", 1, 9)])
+    return fold([event("launched", 1, 7), event("snapshot", 1, 8, where="the end"), event("completed", 1, 9)])
 
 
 @pytest.fixture
@@ -305,9 +305,7 @@ def test_the_drawing_has_one_mark_for_each_event(view):
 
 
 def test_an_abandoned_run_shows_both_its_end_and_the_word(view):
-    lineage = fold(
-        [event("launched", 1, 0), event("interrupted", 1, 1, cause="signal"), event("closed", 1, 2, how="abandoned")]
-    )
+    lineage = fold([event("launched", 1, 0), event("interrupted", 1, 1, cause="signal"), event("abandoned", 1, 2)])
     assert marks(svg(replace(view, lineage=lineage))) == ["launched", "interrupted", "abandoned"]
 
 
@@ -316,7 +314,7 @@ def test_a_running_attempt_has_an_open_end(view):
 
 
 def test_a_completed_run_that_was_superseded_shows_both(view):
-    old = fold([event("launched", 1, 0), event("closed", 1, 1), event("superseded", 1, 2, by="train-9")])
+    old = fold([event("launched", 1, 0), event("completed", 1, 1), event("superseded", 1, 2, by="train-9")])
     assert marks(svg(replace(view, family=(("train-0", old),))))[:3] == ["launched", "completed", "superseded"]
 
 

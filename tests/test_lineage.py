@@ -70,16 +70,16 @@ def test_each_attempt_counts_its_own_snapshots_and_says_where_it_stood():
     assert found.last_snapshot_at == "2026-01-01T00:00:04"
 
 
-@pytest.mark.parametrize(("how", "state"), [("completed", "completed"), ("abandoned", "abandoned")])
+@pytest.mark.parametrize("how", ["completed", "failed", "abandoned"])
 @pytest.mark.parametrize("alive", [False, True])
-def test_a_closeout_is_the_end_whoever_lives(how, state, alive):
-    found = fold(journal(LAUNCH, SNAP, ("closed", 1, {"how": how})), alive=alive)
-    assert found.state == state
+def test_a_closeout_is_the_end_whoever_lives(how, alive):
+    found = fold(journal(LAUNCH, SNAP, (how, 1)), alive=alive)
+    assert found.state == how
     assert found.attempts[0].how == how
 
 
 def test_abandoning_an_interrupted_run_does_not_rewrite_why_it_stopped():
-    found = fold(journal(LAUNCH, ("interrupted", 1, {"cause": "exception"}), ("closed", 1, {"how": "abandoned"})))
+    found = fold(journal(LAUNCH, ("interrupted", 1, {"cause": "exception"}), ("abandoned", 1)))
     assert (found.state, found.attempts[0].how) == ("abandoned", "exception")
 
 
@@ -89,7 +89,7 @@ def test_a_superseded_run_names_the_run_that_took_its_name():
 
 
 def test_a_completed_run_stays_completed_when_another_takes_its_name():
-    found = fold(journal(LAUNCH, ("closed", 1, {"how": "completed"}), ("superseded", 1, {"by": "train-00ff00"})))
+    found = fold(journal(LAUNCH, ("completed", 1), ("superseded", 1, {"by": "train-00ff00"})))
     assert (found.state, found.superseded_by) == ("completed", "train-00ff00")
 
 
@@ -109,14 +109,14 @@ def test_five_kills_tell_six_attempts():
     steps = [LAUNCH, SNAP]
     for number in range(2, 7):
         steps += [("resumed", number, {"where": "epoch 1 of 3"}), ("snapshot", number, {"where": f"epoch {number}"})]
-    steps.append(("closed", 6, {"how": "completed"}))
+    steps.append(("completed", 6))
     found = fold(journal(*steps))
     assert [a.how for a in found.attempts] == ["vanished"] * 5 + ["completed"]
     assert found.state == "completed"
 
 
 def test_a_torn_last_line_is_dropped_before_the_fold():
-    lines = b"".join(map(encode, journal(LAUNCH, SNAP, ("closed", 1, {"how": "completed"}))))
+    lines = b"".join(map(encode, journal(LAUNCH, SNAP, ("completed", 1))))
     found = fold(decode(lines[:-5].splitlines()))
     assert (found.state, found.attempts[0].snapshots) == ("interrupted", 1)
 
@@ -133,9 +133,9 @@ def histories(draw):
             {"where": "epoch 1 of 3"} if kind in ("snapshot", "resumed") else {"cause": draw(st.sampled_from(CAUSES))}
         )
         steps.append((kind, number, facts))
-    end = draw(st.sampled_from([None, "closed", "superseded"]))
+    end = draw(st.sampled_from([None, "completed", "failed", "abandoned", "superseded"]))
     if end:
-        steps.append((end, number, {"how": draw(st.sampled_from(["completed", "abandoned"])), "by": "x"}))
+        steps.append((end, number, {"by": "x"}))
     return journal(*steps)
 
 

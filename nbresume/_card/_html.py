@@ -18,13 +18,14 @@ from ._spark import spark
 from ._svg import COLOURS, svg
 from ._tags import Markup, image, join, tag
 from ._view import View
-from ._words import age, duration, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
+from ._words import age, duration, ending, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
 
 _BADGES: dict[State, str] = {
     "running": "▶",
     "interrupted": "✕",
     "completed": "✓",
     "superseded": "◆",
+    "failed": "⊠",
     "abandoned": "□",
 }
 _LINE = "1px solid rgba(127, 127, 127, 0.35)"
@@ -165,7 +166,7 @@ def _attempts(view: View) -> Markup:
 
 def _attempt_row(view: View, index: int) -> list[str]:
     attempt = view.lineage.attempts[index]
-    how = tag("span", attempt.how or "running", title=stamp(attempt.ended))
+    how = tag("span", ending(attempt), title=stamp(attempt.ended))
     where = f" after {public(attempt.where)}" if attempt.where and attempt.how not in ("", "completed") else ""
     started = tag("span", stamp(attempt.started).removesuffix(" UTC"), style="white-space: nowrap")
     begun = attempt.resumed_from or "launched"

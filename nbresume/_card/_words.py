@@ -121,6 +121,22 @@ def beginning(attempt: Attempt) -> str:
     return f"resumed from {public(attempt.resumed_from)}" if attempt.resumed_from else "launched"
 
 
+def ending(attempt: Attempt) -> str:
+    """Tell how an attempt ended, with what is known of it and no more."""
+    why = "the process ended without a word" if attempt.how == "vanished" else public(attempt.why)
+    return f"{attempt.how} ({why})" if why else attempt.how or "running"
+
+
+def made_by(lineage: Lineage) -> str:
+    """Tell which attempts a result is made of."""
+    numbers = ", ".join(map(str, lineage.made_by))
+    return (
+        f"attempts {numbers}, each from a snapshot of the one before"
+        if len(lineage.made_by) > 1
+        else f"attempt {numbers}"
+    )
+
+
 def standing(state: str, lineage: Lineage) -> str:
     """Tell a run's state with what belongs to it: the cause, and the number of attempts that it took."""
     count = len(lineage.attempts)

@@ -18,9 +18,10 @@ from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede
 from .._store import RunFolder, Snapshot, Store
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
-from ..errors import BusyError, ChangedError, NbresumeError, OptionError, RefusedError, StoppedError
+from ..errors import ChangedError, OptionError, RefusedError, StoppedError
 from ._attempt import Attempt
-from ._frames import Way, describe
+from ._ending import end, give_up
+from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
 from ._places import Places
 from ._plan_text import plan_text
@@ -71,6 +72,7 @@ class Host:
         self._left: dict[str, _Left] = {}
         self._interrupts: Interrupts | None = None
         self._differences: tuple[str, ...] = ()
+        self._word = ""
         self._identity: Identity | None = None
 
     # ------------------------------------------------------------------ before the cell
@@ -120,9 +122,12 @@ class Host:
             return
         self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
-        decision, run = self._decide(plan.options, identity, store)
-        self._identity = identity
-        self._open(decision, run, plan, scope, store)
+        with store.opening(plan.options.name):
+            decision, run = self._decide(plan.options, identity, store)
+            self._identity = identity
+            self._open(decision, run, plan, scope, store)
+            if run is not None:
+                run.unsay()  # followed once, and not before what it asked for is on the disk
 
     def _refuse_second_cell(self, name: str, cell_id: str) -> None:
         if cell_id and self._named.setdefault(name, cell_id) != cell_id:
@@ -142,10 +147,7 @@ class Host:
             raise StoppedError(f"{trouble}. Nothing was touched")
         if run is None:
             return Start(), None
-        if run.is_alive():
-            raise BusyError(
-                f"{run.name} is running in another kernel. Stop that one first, or give this cell another name"
-            )
+        run.refuse_while_alive()
         left = self._left.get(run.id)
         recorded = Identity.from_json(run.record["identity"])
         self._stop_when_missing(run, recorded, identity)
@@ -160,8 +162,9 @@ class Host:
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
             raise _stopped(run, decision)
-        if said:
-            run.unsay()
+        self._word = (
+            "the option --on-restart" if word == "supersede" and not said else "%nbresume supersede, or a click"
+        )
         return decision, run
 
     def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
@@ -184,8 +187,10 @@ class Host:
                 self._go_on(run, plan, scope, complete=isinstance(decision, Restore))
             case Supersede() if run is not None:
                 self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
-                new = self._launch(plan, scope, store, supersedes=run.id)
-                run.note("superseded", len(run.lineage().attempts), by=new.id)
+                because = [self._word, *self._differences]
+                new = self._launch(plan, scope, store, supersedes=run.id, because=because)
+                last = max((one.number for one in run.lineage().attempts), default=1)
+                run.note("superseded", last, by=new.id, because=because)
             case Start(after=after):
                 if after:
                     self._tell_new(plan.options.name, after)
@@ -200,21 +205,22 @@ class Host:
             + (f"; what differs:{lines}" if lines else "")
         )
 
-    def _launch(
-        self, plan: CellPlan, scope: Scope, store: Store, *, supersedes: str = "", after: str = ""
-    ) -> RunFolder:
+    def _launch(self, plan: CellPlan, scope: Scope, store: Store, **kinship: Any) -> RunFolder:
         assert self._identity is not None  # noqa: S101  # begin() made it
         record: Json = {
             "identity": self._identity.to_json(),
             "declared": list(plan.options.declared),
             "rng": rng_state(),
-            "supersedes": supersedes,
-            "after": after,
+            **kinship,
         }
         run = store.create(plan.options.name, record)
         attempt = self._attempt(run, 1, plan, scope)
-        run.note("launched", 1)
-        self._run(attempt, None, setup=True)
+        try:
+            run.note("launched", 1)
+            self._run(attempt, None, setup=True)
+        except BaseException as error:
+            self._give_up(attempt, error)
+            raise
         return run
 
     def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope, *, complete: bool) -> None:
@@ -239,21 +245,25 @@ class Host:
                 self.tell(f"{run.name}: already complete; its results are restored, no iteration runs")
             else:
                 where = describe(snapshot.meta["cursor"])
-                run.note("resumed", number, snapshot=snapshot.ident, where=where)
+                cursor, rng = loops_of(snapshot.meta["cursor"]), rng_names(snapshot.meta["rng"])
+                run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
                 self.tell(f"{run.name}: continued, attempt {number}, from {where}")
-                self.tell(
-                    f"    random streams put back: {rng_names(snapshot.meta['rng'])}; "
-                    f"to start anew instead: %nbresume supersede {run.name}"
-                )
+                self.tell(f"    random streams put back: {rng}; to start anew instead: %nbresume supersede {run.name}")
                 self._cut_log(run, snapshot, number)
             if fresh:
                 attempt.files.set_aside(attempt.recorded_files, number)
                 put_rng(run.record["rng"])
             self._run(attempt, way, setup=fresh, complete=complete)
-        except BaseException:
-            attempt.end()
-            self.attempt = None
+        except BaseException as error:
+            self._give_up(attempt, error)
             raise
+
+    def _give_up(self, attempt: Attempt, error: BaseException) -> None:
+        self.runtime = self.attempt = None
+        self.namespace.pop(RUNTIME, None)
+        if self._interrupts is not None:
+            self._interrupts.stop()
+        give_up(attempt, error)
 
     def _again(self, run: RunFolder, attempt: Attempt, number: int) -> None:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
@@ -276,7 +286,7 @@ class Host:
         attempt = Attempt(
             run,
             number,
-            run.take(),
+            run.take(number),
             plan=plan,
             scope=scope,
             places=self.places,
@@ -331,27 +341,12 @@ class Host:
             if interrupts is not None:
                 interrupts.stop()
             runtime.pace.stop()
-            self._close(runtime, attempt, error, display)
+            end(runtime, attempt, error, display, "SIGINT" if interrupts is not None and interrupts.asked else "")
         finally:
             attempt.end()
             self._remember(attempt, runtime)
             self.on_change(attempt.run)
         return attempt.display if runtime.restoring and error is None else {}
-
-    def _close(self, runtime: Runtime, attempt: Attempt, error: BaseException | None, display: Json | None) -> None:
-        if error is not None:
-            attempt.run.note("interrupted", attempt.number, **_cause(error, runtime))
-            return
-        if not runtime.reached_end:  # a magic above the cell swallowed what ended it
-            attempt.run.note("interrupted", attempt.number, cause="exception")
-            return
-        if runtime.restoring:
-            return
-        try:
-            attempt.close(display=display)
-        except NbresumeError as trouble:
-            attempt.run.note("interrupted", attempt.number, cause="exception", error=str(trouble))
-            self.tell(f"{attempt.run.name}: its end could not be saved: {trouble}")
 
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
         now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
@@ -373,12 +368,6 @@ class _Nothing:
 
     def last(self, _value: Any) -> None:
         """Display nothing."""
-
-
-def _cause(error: BaseException, runtime: Runtime) -> Json:
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":
-        return {"cause": "stop", "at_boundary": runtime.pending is error}
-    return {"cause": "exception", "error": type(error).__name__}
 
 
 def _stopped(run: RunFolder, decision: Stop) -> StoppedError:

@@ -14,7 +14,7 @@ from typing import Any
 from .._capture import put_rng, rng_state
 from .._policy import Pace
 from .._types import Json
-from ..errors import NbresumeError, RefusedError, StoreError
+from ..errors import BusyError, NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions
@@ -229,6 +229,8 @@ class Runtime(Path):
             self._unprotected(error)
         except StoreError as error:
             self._unprotected(error)
+        except BusyError as error:
+            return self._halt(error)
         if self.stopping:
             return self._halt(KeyboardInterrupt())
         return True

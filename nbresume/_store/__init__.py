@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ._owner import Claim
 from ._run import RunFolder, Store
 from ._snapshot import Snapshot, SnapshotError
 
-__all__ = ["RunFolder", "Snapshot", "SnapshotError", "Store"]
+__all__ = ["Claim", "RunFolder", "Snapshot", "SnapshotError", "Store"]
