@@ -71,9 +71,14 @@ def _close(attempt: Attempt, display: Json | None) -> None:
     selection = attempt.scope.select([], {}, {}, closing=True)
     made_by = _made_by(attempt.run, attempt.number)
     meta = attempt.commit([], selection, rng, began, end=True, made_by=made_by, display=display)
+    tell_completed(attempt.run, attempt.number, meta)
+
+
+def tell_completed(run: RunFolder, number: int, meta: Json) -> None:
+    """Tell the journal of a run whose last snapshot stands, and what it was made of."""
     files = {Path(entry["path"]).name: entry["length"] for entry in meta["files"]}
-    attempt.run.note("reconciled", attempt.number, attempts=made_by, files=files, printed=meta["log"])
-    attempt.run.note("completed", attempt.number, resumed=len(made_by) > 1)
+    run.note("reconciled", number, attempts=meta["made_by"], files=files, printed=meta["log"])
+    run.note("completed", number, resumed=len(meta["made_by"]) > 1)
 
 
 def _made_by(run: RunFolder, number: int) -> list[int]:

@@ -20,7 +20,7 @@ from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary
 from .._types import Json, Word
 from ..errors import ChangedError, OptionError, RefusedError, StoppedError
 from ._attempt import Attempt
-from ._ending import end, give_up
+from ._ending import end, give_up, tell_completed
 from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
 from ._places import Places
@@ -162,9 +162,7 @@ class Host:
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
             raise _stopped(run, decision)
-        self._word = (
-            "the option --on-restart" if word == "supersede" and not said else "%nbresume supersede, or a click"
-        )
+        self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
         return decision, run
 
     def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
@@ -184,7 +182,7 @@ class Host:
     def _open(self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store) -> None:
         match decision:
             case Continue() | Restore() if run is not None:
-                self._go_on(run, plan, scope, complete=isinstance(decision, Restore))
+                self._go_on(run, plan, scope)
             case Supersede() if run is not None:
                 self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
                 because = [self._word, *self._differences]
@@ -223,11 +221,15 @@ class Host:
             raise
         return run
 
-    def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope, *, complete: bool) -> None:
+    def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope) -> None:
         left = self._left.get(run.id)
         fresh = left is None or not left.was_live
-        number = max((a.number for a in run.lineage().attempts), default=0) + (not complete)
         snapshot, rejected = run.latest()
+        # The snapshot decides, not the journal: a death may have come before the line that says so, and a completed
+        # run whose last snapshot is damaged goes on from the one before.
+        complete = snapshot is not None and bool(snapshot.meta.get("end"))
+        lineage = run.lineage()
+        number = max((a.number for a in lineage.attempts), default=0) + (not complete)
         attempt = self._attempt(run, number, plan, scope)
         try:
             attempt.files.recover()
@@ -242,6 +244,8 @@ class Host:
             way = attempt.back_to(snapshot, fresh=fresh)
             attempt.files.check(attempt.recorded_files)
             if complete:
+                if lineage.state != "completed":
+                    tell_completed(run, snapshot.attempt, snapshot.meta)
                 self.tell(f"{run.name}: already complete; its results are restored, no iteration runs")
             else:
                 where = describe(snapshot.meta["cursor"])
