@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,12 @@ from ._attempt import Attempt
 from ._ending import end, give_up, tell_completed
 from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
+from ._left import Left, state_of
 from ._places import Places
 from ._plan_text import plan_text
 from ._reach import identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
-
-
-@dataclass(slots=True)
-class _Left:
-    """How an attempt in this very process left things."""
-
-    identity: Identity
-    was_live: bool
 
 
 class Host:
@@ -69,7 +61,7 @@ class Host:
         self.attempt: Attempt | None = None
         self._plans: list[CellPlan] = []
         self._named: dict[str, str] = {}
-        self._left: dict[str, _Left] = {}
+        self._left: dict[str, Left] = {}
         self._interrupts: Interrupts | None = None
         self._differences: tuple[str, ...] = ()
         self._word = ""
@@ -162,8 +154,23 @@ class Host:
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
             raise _stopped(run, decision)
+        if left is not None and isinstance(decision, (Continue, Restore)):
+            self._ask_before_overwriting(run, left.changed(self.places, options.declared), said or word)
         self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
         return decision, run
+
+    def _ask_before_overwriting(self, run: RunFolder, names: tuple[str, ...], word: str) -> None:
+        if not names:
+            return
+        worked_on = f"{', '.join(names)}: changed by hand since the cell ended"
+        if word == "ask" and self.attended():
+            raise ChangedError(
+                f"{run.name} stopped before anything ran: {worked_on}, and would be overwritten with what the run holds. "
+                f"Keep it under another name first. To lay the run's values over it: %nbresume continue {run.name}, then "
+                "run the cell again (or --on-restart continue)",
+                names,
+            )
+        self.tell(f"{run.name}: {worked_on}, and now overwritten with what the run holds")
 
     def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
         """Stop where the same cell runs in a kernel in which the cells above it have not run yet."""
@@ -354,7 +361,8 @@ class Host:
 
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
         now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
-        self._left[attempt.run.id] = _Left(now, runtime.live or runtime.pending is not None or runtime.restoring)
+        was_live = runtime.live or runtime.pending is not None or runtime.restoring
+        self._left[attempt.run.id] = Left(now, was_live, state_of(attempt.scope.values()))
 
 
 class _Nothing:

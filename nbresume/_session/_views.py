@@ -125,9 +125,9 @@ def say(store: Store, name: str, word: str) -> str:
         raise StoppedError(f"{run.name} is running: there is nothing to decide before it has stopped")
     if state in ("superseded", "failed", "abandoned"):
         raise StoppedError(f"{run.id} is {state}: running its cell starts a new run anyway")
-    if word == "continue" and state == "completed":
-        raise StoppedError(f"{run.name} is complete: running its cell restores the results")
     run.say(word)
+    if word == "continue" and state == "completed":
+        return f"{run.name}: running its cell again lays its results over what is there"
     if word == "continue":
         return f"{run.name}: running its cell again continues it, if what identifies it is equal"
     return f"{run.name}: running its cell again starts a new run; {run.id} is kept and marked superseded"
