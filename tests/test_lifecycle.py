@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from nbresume import _fs
+from nbresume._card import text
 from nbresume._lineage import CLOSED
 from nbresume._session import say, view
 from nbresume._store import Store
-from nbresume.errors import StoppedError
+from nbresume.errors import ChangedError, RefusedError, StoppedError
 from nbresume.testing import Outcome, attempt
 
 OPERATIONS = (
@@ -178,3 +179,185 @@ def test_a_completed_run_whose_last_snapshot_is_damaged_goes_on_from_the_one_bef
     assert "can't be believed" in again.printed
     lineage = run.lineage()
     assert (lineage.state, lineage.made_by) == ("completed", (1, 2))
+
+
+# ------------------------------------------------------------------ completed, and run again
+
+
+def ends(code: str, notebook, error: type[BaseException] | None = None) -> None:
+    if error is None:
+        notebook.run(code)
+    else:
+        assert isinstance(notebook.fails(code), error)
+
+
+MODEL = (
+    "%%resumable t --vars model --every 1 {}\nmodel = {{'w': 0}}\nfor i in range(3):\n    model['w'] += 1\nmodel['w']\n"
+)
+
+
+def test_a_result_worked_on_since_is_not_overwritten_without_a_word(notebook, capsys):
+    """Fine-tuned in a later cell of the same kernel: running the first one again stops, and says how to go on."""
+    notebook.run(MODEL.format(""))
+    notebook.run("model['w'] = 100")
+    before = notebook.files()
+    error = notebook.fails(MODEL.format(""))
+    assert isinstance(error, ChangedError)
+    assert error.differences == ("model",)
+    assert notebook["model"] == {"w": 100}
+    assert notebook.files() == before
+    notebook.run("%nbresume continue t")
+    capsys.readouterr()
+    notebook.run(MODEL.format(""))
+    assert "model" in capsys.readouterr().out
+    assert notebook["model"] == {"w": 3}
+    notebook.run(MODEL.format(""))  # untouched since: no question
+
+
+def test_a_policy_overwrites_what_was_worked_on_and_says_so(notebook, capsys):
+    notebook.run(MODEL.format(""))
+    notebook.run("model['w'] = 100")
+    capsys.readouterr()
+    notebook.run(MODEL.format("--on-restart continue"))
+    assert "changed since the cell ended" in capsys.readouterr().out
+    assert notebook["model"] == {"w": 3}
+
+
+def test_an_interrupted_run_asks_too_before_it_rolls_back_over_work_by_hand(notebook):
+    code = MODEL.format("").replace("    model", "    if i == 2 and model['w'] == 2: raise ValueError\n    model")
+    notebook.fails(code)
+    notebook.run("model['w'] = -5")
+    assert isinstance(notebook.fails(code), ChangedError)
+    assert notebook["model"] == {"w": -5}
+
+
+def test_run_all_in_the_same_kernel_asks_nothing(notebook):
+    """The cells above make their names anew, other cells use the same loop variable: that is no work to be lost."""
+    cells = [
+        "log, rows = [], []",
+        "%%resumable a --vars log --every 1\nfor i in range(3): log.append(i)",
+        "for i in 'xyz': rows.append(i)",
+    ]
+    for _ in range(3):
+        for code in cells:
+            notebook.run(code)
+        assert (notebook["log"], notebook["rows"]) == ([0, 1, 2], ["x", "y", "z"])
+    (run,) = notebook.runs
+    assert len(run.lineage().attempts) == 1
+
+
+# ------------------------------------------------------------------ behind the last iteration
+
+TAIL = (
+    "%%resumable t --vars log --every 1\n"
+    "for i in range(3):\n    log.append(i)\n    done.append(i)\n"
+    "total = sum(log)\n"
+    "tick()\n"
+    "if not ready(): {}\n"
+    "print('total', total)\n"
+    "total\n"
+)
+TAIL_SETUP = (
+    "import os, signal\nlog, done = [], []\n"
+    "def ready(): return os.path.exists('ready')\n"
+    "def tick(): open('ticks', 'a').write('tail ')\n"
+)
+
+
+@pytest.mark.parametrize("end", ["raise ValueError('tail broke')", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_death_behind_the_last_iteration_leaves_only_what_follows_to_be_done(tmp_path, end):
+    """An error or a kill in the tail: the run is interrupted, and running it again runs the tail alone."""
+    code = TAIL.format(end)
+    first = attempt(TAIL_SETUP, code, tmp_path)
+    assert first.status == ("error" if "raise" in end else "killed")
+    (run,) = Store(tmp_path / ".nbresume")
+    lineage = run.lineage()
+    assert lineage.state == "interrupted"
+    told = ("exception", "ValueError: tail broke") if "raise" in end else ("vanished", "")
+    assert (lineage.cause, lineage.attempts[0].why) == told
+    (tmp_path / "ready").touch()
+    last = attempt(TAIL_SETUP, code + "print(done, log)", tmp_path)
+    assert last.status == "error"  # another cell
+    last = attempt(TAIL_SETUP, code, tmp_path, names=["log", "total"])
+    assert last.status == "ended", last.error
+    assert "total 3" in last.printed
+    assert run.lineage().attempts[1].snapshots == 1  # the end: no iteration ran
+    assert run.lineage().made_by == (1, 2)
+    assert "made by        attempts 1, 2" in text(view(run))
+
+
+NOTEBOOK = ["log = []"] + [
+    f"%%resumable {name} --vars log --every 1\nfor i in range(4):\n    log.append(({name!r}, i))\n    if os.environ.get('DIE') == f'{name}{{i}}': os.kill(os.getpid(), 9)\nlen(log)\n"
+    for name in ("a", "b", "c")
+]
+
+
+def test_run_all_restores_the_first_cell_continues_the_second_and_starts_the_third(tmp_path, monkeypatch):
+    """A notebook of several resumable cells, killed in the second; each shows its own display again."""
+    monkeypatch.setenv("DIE", "b2")
+    code = "import os\nfor cell in CELLS:\n    get_ipython().run_cell(cell).raise_error()\n"
+    setup = f"CELLS = {NOTEBOOK!r}"
+    assert attempt(setup, code, tmp_path).status == "killed"
+    monkeypatch.delenv("DIE")
+    found = attempt(setup, code, tmp_path, names=["log"])
+    assert found.status == "ended", found.error
+    told = found.printed
+    places = [
+        told.index(words) for words in ("a: already complete", "\n4\n", "b: continued, attempt 2, from i 2 of 4 done")
+    ]
+    assert places == sorted(places)
+    assert told.count("\n4\n") == 1  # the stored display of the first
+    assert [(run.name, len(run.lineage().attempts)) for run in Store(tmp_path / ".nbresume")] == [
+        ("a", 1),
+        ("b", 2),
+        ("c", 1),
+    ]
+    again = attempt(setup, code, tmp_path, names=["log"])
+    assert again.values["log"] == found.values["log"]
+    assert again.printed.count("already complete") == 3
+
+
+# ------------------------------------------------------------------ how it ended, in words
+
+
+ENDS = {
+    "raise ValueError('bad')": ("exception", "ValueError: bad"),
+    "raise KeyboardInterrupt": ("stop", ""),
+    "os.kill(os.getpid(), signal.SIGINT)": ("stop", "SIGINT"),
+    "os.kill(os.getpid(), signal.SIGSEGV)": ("vanished", ""),
+    "os.kill(os.getpid(), signal.SIGKILL)": ("vanished", ""),
+    "os.kill(os.getpid(), signal.SIGTERM)": ("vanished", ""),
+    "os.kill(os.getpid(), signal.SIGHUP)": ("vanished", ""),
+    "os._exit(0)": ("vanished", ""),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_how_an_attempt_ended_is_told_as_far_as_it_is_known(tmp_path, end):
+    """No cause is ever invented: out of memory, a crash and a kill all leave no last word."""
+    code = f"%%resumable t --vars log --every 1\nfor i in range(3):\n    log.append(i)\n    if i == 1 and not os.path.exists('go'): {end}\n"
+    setup = "import os, signal\nlog = []"
+    attempt(setup, code, tmp_path)
+    (run,) = Store(tmp_path / ".nbresume")
+    lineage = run.lineage()
+    assert (lineage.state, lineage.cause, lineage.attempts[0].why) == ("interrupted", *ENDS[end])
+    shown = text(view(run))
+    assert (ENDS[end][1] or "the process ended without a word") in shown or end == "raise KeyboardInterrupt"
+    (tmp_path / "go").touch()
+    assert attempt(setup, code, tmp_path, names=["log"]).values["log"][1] == "[0, 1, 2]"
+
+
+def test_a_cell_refused_at_its_first_boundary_is_closed_as_failed_and_its_repaired_form_starts(notebook, capsys):
+    """Nothing of it can be continued: it must not stand in the way of the cell that was put right."""
+    notebook.run("log = []")
+    code = "%%resumable t --vars log --every 1\nfor i in range(3):\n    log.append(i)\n    g = (x for x in [1, 2])\n    for y in range(2): log.append(next(g))\n"
+    assert isinstance(notebook.fails(code), RefusedError)
+    (run,) = notebook.runs
+    assert run.lineage().state == "failed"
+    assert "UnsaveableError: cannot save 'g'" in text(view(run))
+    notebook.run("log = []\ndel g")
+    capsys.readouterr()
+    notebook.run(code.replace("g = (x for x in [1, 2])", "g = [1, 2]").replace("next(g)", "g[y]"))
+    assert run.id in capsys.readouterr().out
+    assert notebook.runs[1].lineage().state == "completed"
+    assert notebook.runs[1].record["after"] == run.id

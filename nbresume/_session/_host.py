@@ -17,7 +17,7 @@ from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede
 from .._store import RunFolder, Snapshot, Store
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
-from ..errors import ChangedError, OptionError, RefusedError, StoppedError
+from ..errors import OptionError, RefusedError, StoppedError
 from ._attempt import Attempt
 from ._ending import end, give_up, tell_completed
 from ._frames import Way, describe, loops_of
@@ -28,6 +28,7 @@ from ._plan_text import plan_text
 from ._reach import identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
+from ._stops import stop_when_missing, stopped, would_overwrite
 
 
 class Host:
@@ -142,7 +143,7 @@ class Host:
         run.refuse_while_alive()
         left = self._left.get(run.id)
         recorded = Identity.from_json(run.record["identity"])
-        self._stop_when_missing(run, recorded, identity)
+        stop_when_missing(run, recorded, identity, self.places)
         differences = recorded.differences(identity, left=left.identity if left else None)
         self._differences = differences
         said = run.said()
@@ -153,36 +154,15 @@ class Host:
             )
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
-            raise _stopped(run, decision)
+            raise stopped(run, decision)
         if left is not None and isinstance(decision, (Continue, Restore)):
-            self._ask_before_overwriting(run, left.changed(self.places, options.declared), said or word)
+            worked_on = left.changed(self.places, options.declared)
+            if worked_on and (said or word) == "ask" and self.attended():
+                raise would_overwrite(run, worked_on)
+            if worked_on:
+                self.tell(f"{run.name}: changed since the cell ended, now the run's again: {', '.join(worked_on)}")
         self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
         return decision, run
-
-    def _ask_before_overwriting(self, run: RunFolder, names: tuple[str, ...], word: str) -> None:
-        if not names:
-            return
-        worked_on = f"{', '.join(names)}: changed by hand since the cell ended"
-        if word == "ask" and self.attended():
-            raise ChangedError(
-                f"{run.name} stopped before anything ran: {worked_on}, and would be overwritten with what the run holds. "
-                f"Keep it under another name first. To lay the run's values over it: %nbresume continue {run.name}, then "
-                "run the cell again (or --on-restart continue)",
-                names,
-            )
-        self.tell(f"{run.name}: {worked_on}, and now overwritten with what the run holds")
-
-    def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
-        """Stop where the same cell runs in a kernel in which the cells above it have not run yet."""
-        if recorded.code.get("the cell") != now.code.get("the cell"):
-            return
-        missing = sorted(name for name in recorded.config if name not in self.places)
-        missing += sorted(name for name in recorded.code if name not in now.code and name != "--vars")
-        if missing:
-            raise StoppedError(
-                f"{run.name} stopped before anything ran: {', '.join(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} not there. Run the cells above first, then this one again"
-            )
 
     # ------------------------------------------------------------------ opening
 
@@ -380,20 +360,6 @@ class _Nothing:
 
     def last(self, _value: Any) -> None:
         """Display nothing."""
-
-
-def _stopped(run: RunFolder, decision: Stop) -> StoppedError:
-    if not decision.differences:
-        return StoppedError(
-            f"{run.name} stopped before anything ran: {decision.why}. Choose --on-restart continue or supersede"
-        )
-    lines = "\n".join(f"    {difference}" for difference in decision.differences)
-    return ChangedError(
-        f"{run.name} stopped before anything ran: {decision.why}.\n{lines}\n"
-        f"To go on with the same run, put these back and run the cell again. To start a new run and keep this one: "
-        f"%nbresume supersede {run.name}, then run the cell again (or --on-restart supersede)",
-        decision.differences,
-    )
 
 
 def default_root() -> Path:
