@@ -274,7 +274,11 @@ class Kernel:
             "-f",
             "{connection_file}",
         ]
-        ours = {"NBRESUME_STORE": str(place.store), "IPYTHONDIR": str(place.path / "ipython")}
+        ours = {
+            "NBRESUME_STORE": str(place.store),
+            "NBRESUME_INDEX": "0",
+            "IPYTHONDIR": str(place.path / "ipython"),
+        }
         theirs = {key: value for key, value in os.environ.items() if not key.startswith(("NBRESUME_", "JPY_"))}
         self._manager.start_kernel(cwd=str(place.path), env={**theirs, **ours}, stdout=log, stderr=log)
         self._client = self._manager.client()

@@ -122,6 +122,11 @@ def open_log(path: Path) -> IO[bytes]:
     return _open(path, "ab", buffering=0)
 
 
+def freshen(path: Path) -> None:
+    """Give a file the time of now."""
+    os.utime(path)
+
+
 def remove(path: Path) -> None:
     """Remove a file that may not be there."""
     with contextlib.suppress(FileNotFoundError):

@@ -14,7 +14,7 @@ from .._identity import Identity
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
-from .._store import RunFolder, Snapshot, Store
+from .._store import RunFolder, Snapshot, Store, elsewhere, enter
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
 from ..errors import OptionError, RefusedError, StoppedError
@@ -28,7 +28,7 @@ from ._plan_text import plan_text
 from ._reach import identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
-from ._stops import stop_when_missing, stopped, would_overwrite
+from ._stops import lies_elsewhere, stop_when_missing, stopped, would_overwrite
 
 
 class Host:
@@ -55,6 +55,8 @@ class Host:
     ) -> None:
         self.namespace, self.tell, self.on_change = namespace, tell, on_change
         self.store = Store(root)
+        self.is_store_given = False
+        self._start = Path.cwd()
         self.places = Places(namespace)
         self.definitions = Definitions(namespace)
         self.attended: Callable[[], bool] = lambda: True
@@ -131,7 +133,7 @@ class Host:
             )
 
     def _root(self, options: CellOptions) -> Path:
-        return Path(options.store).expanduser().absolute() if options.store else self.store.root
+        return self._start / Path(options.store).expanduser() if options.store else self.store.root
 
     def _decide(self, options: CellOptions, identity: Identity, store: Store) -> tuple[Decision, RunFolder | None]:
         trouble = store.unreadable(options.name)
@@ -139,6 +141,7 @@ class Host:
         if trouble and run is None:
             raise StoppedError(f"{trouble}. Nothing was touched")
         if run is None:
+            self._look_elsewhere(options, identity, store)
             return Start(), None
         run.refuse_while_alive()
         left = self._left.get(run.id)
@@ -163,6 +166,21 @@ class Host:
                 self.tell(f"{run.name}: changed since the cell ended, now the run's again: {', '.join(worked_on)}")
         self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
         return decision, run
+
+    def _look_elsewhere(self, options: CellOptions, identity: Identity, store: Store) -> None:
+        """Look for the run in the user's other stores, where nobody said which one is meant."""
+        if options.store or self.is_store_given or options.on_restart == "supersede":
+            return
+        cell = identity.code["the cell"]
+
+        def is_of_this_cell(run: RunFolder) -> bool:
+            return Identity.from_json(run.record["identity"]).code.get("the cell") == cell
+
+        found = elsewhere(options.name, store.root, is_of_this_cell)
+        if found.trouble:
+            self.tell(f"{options.name}: the index of stores could not be looked at: {found.trouble}")
+        for run in found.runs:
+            self.tell(lies_elsewhere(run, identity))
 
     # ------------------------------------------------------------------ opening
 
@@ -199,6 +217,9 @@ class Host:
             **kinship,
         }
         run = store.create(plan.options.name, record)
+        trouble = enter(store.root)
+        if trouble:
+            self.tell(f"{run.name}: this store could not be entered in the index of stores: {trouble}")
         attempt = self._attempt(run, 1, plan, scope)
         try:
             run.note("launched", 1)

@@ -31,15 +31,16 @@ class Left:
     def changed(self, places: Places, declared: tuple[str, ...]) -> tuple[str, ...]:
         """Name what was worked on since, and would be lost when the run's own values are laid over it.
 
-        An object that was made anew is no loss, unless the user insists on its name: other cells use ``i`` too.
-        Inputs are compared as parts of the identity.
+        An object that was made anew is no loss: the cells above make theirs again, others use ``i`` too. It is one
+        where the user insists on a name that this cell makes.
         """
         found = []
         for name, (ident, digest) in self.state.items():
-            if name not in places or name in self.identity.config:
+            if name not in places:
                 continue
             value = places[name]
-            is_worked_on = id(value) == ident or name in declared
+            is_made_here = name in declared and name not in self.identity.config
+            is_worked_on = id(value) == ident or is_made_here
             if is_worked_on and fingerprint(value).digest != digest:
                 found.append(name)
         return tuple(found)

@@ -34,6 +34,26 @@ def would_overwrite(run: RunFolder, names: tuple[str, ...]) -> ChangedError:
     )
 
 
+def lies_elsewhere(run: RunFolder, now: Identity) -> str:
+    """Tell of an interrupted run of the same cell in another store that is another run, with other inputs.
+
+    Raises
+    ------
+    StoppedError
+        When it is the same run: starting afresh here would lose it in silence.
+    """
+    store = run.path.parent
+    differences = Identity.from_json(run.record["identity"]).differences(now)
+    if differences:
+        return f"{run.name}: another run of this cell, {run.id}, is interrupted in {store} ({differences[0]})"
+    where = dict(run.lineage().last_snapshot).get("where") or "before its first snapshot"
+    raise StoppedError(
+        f"{run.name} stopped before anything ran: this very run is interrupted in another store, {store} ({where}).\n"
+        f"To continue it: NBRESUME_STORE={store} (or --store {store}). To start anew here: nbresume abandon {run.id} "
+        f"--store {store}, or NBRESUME_INDEX=0"
+    )
+
+
 def stop_when_missing(run: RunFolder, recorded: Identity, now: Identity, places: Places) -> None:
     """Stop where the same cell runs in a kernel in which the cells above it have not run yet.
 
