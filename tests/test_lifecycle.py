@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from _support import LIMIT, Kernel
 
 from nbresume import _fs
 from nbresume._card import text
@@ -361,3 +362,85 @@ def test_a_cell_refused_at_its_first_boundary_is_closed_as_failed_and_its_repair
     assert run.id in capsys.readouterr().out
     assert notebook.runs[1].lineage().state == "completed"
     assert notebook.runs[1].record["after"] == run.id
+
+
+# ------------------------------------------------------------------ real kernels
+
+SLOW = "%%resumable t --vars log --every 1\nfor i in range({}):\n    log.append(i)\n    print(i, flush=True)\n    time.sleep(0.1)\n"
+KERNEL = "%load_ext nbresume\nimport time\nlog = []\n"
+
+
+@pytest.mark.kernel
+def test_a_shutdown_of_a_busy_kernel_is_a_stop_with_a_last_snapshot(tmp_path):
+    """Jupyter asks with an interrupt before it kills: the loop ends at its boundary, and the journal tells of it."""
+    with Kernel(tmp_path) as kernel:
+        kernel.run(KERNEL)
+        kernel.finish(kernel.send(SLOW.format(400)), until="3\n")
+        kernel.manager.shutdown_kernel(now=False)
+    (run,) = Store(tmp_path / ".nbresume")
+    lineage = run.lineage()
+    assert (lineage.cause, lineage.attempts[0].why) == ("stop", "SIGINT")
+
+
+@pytest.mark.kernel
+def test_a_kernel_restarted_under_the_same_id_is_another_process(tmp_path):
+    """The server's restarter keeps id and connection file; nothing but the process says that all is gone."""
+    with Kernel(tmp_path) as kernel:
+        kernel.run(KERNEL)
+        kernel.finish(kernel.send(SLOW.format(30)), until="3\n")
+        kernel.manager.restart_kernel(now=True)
+        kernel.client.stop_channels()
+        kernel.client = kernel.manager.client()
+        kernel.client.start_channels()
+        kernel.client.wait_for_ready(timeout=LIMIT)
+        told, error = kernel.run(KERNEL)
+        assert "interrupted (vanished)" in told, error
+        told, error = kernel.run(SLOW.format(30))
+        assert not error, error
+        assert "continued, attempt 2" in told
+        assert kernel.run("log == list(range(30))")[0].strip() == "True"
+
+
+# ------------------------------------------------------------------ interrupts, and what a resume says
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_in_the_middle_of_a_commit_waits_for_it(tmp_path, monkeypatch, times):
+    """The snapshot is whole, the cell ends with KeyboardInterrupt, and running it again comes out the same."""
+    want = whole(tmp_path / "plain")
+    folder = tmp_path / "interrupted"
+    folder.mkdir()
+    calls = [0]
+    real = _fs.sync_file
+
+    def unlucky(path):
+        calls[0] += path.suffix == ".tmp"
+        if calls[0] == 5:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+        real(path)
+
+    monkeypatch.setattr(_fs, "sync_file", unlucky)
+    assert attempt(SETUP, cell(), folder).error.startswith("KeyboardInterrupt")
+    monkeypatch.setattr(_fs, "sync_file", real)
+    (run,) = Store(folder / ".nbresume")
+    assert run.lineage().cause == "stop"
+    assert not list((run.path / "snapshots").glob(".*"))
+    assert all(snapshot.verify() is None for snapshot in run.snapshots())
+    assert whole(folder, cell(), seed=9).values == want.values
+
+
+def test_the_resume_says_from_where_and_the_journal_says_all(tmp_path):
+    """Run, place and random streams for the person; snapshot, attempt, cursor and streams in the journal."""
+    code = "%%resumable t --vars log --every 1\nlog = []\nfor e in range(3):\n    for b in 'xyz':\n        log.append((e, b))\n"
+    assert attempt("", code, tmp_path, kill_at=8).status == "killed"
+    told = attempt("", code, tmp_path).printed
+    assert "t: continued, attempt 2, from e 2 of 3, b 1 of 3 done" in told
+    assert "random streams put back: random, numpy" in told
+    (run,) = Store(tmp_path / ".nbresume")
+    (resumed,) = [event for event in run.events() if event.kind == "resumed"]
+    assert resumed.attempt == 2
+    assert set(resumed.facts) == {"snapshot", "where", "cursor", "rng"}
+    assert resumed.facts["cursor"] == [["e", 1, 3], ["b", 1, 3]]
+    assert resumed.facts["snapshot"] == "0001-00000007"
+    assert [event.kind for event in run.events()][-2:] == ["reconciled", "completed"]
