@@ -126,7 +126,7 @@ def histories(draw):
     """Events as a run can really write them."""
     steps, number = [LAUNCH], 1
     for _ in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(["snapshot", "interrupted", "resumed", "rejected", "cut", "warned"]))
+        kind = draw(st.sampled_from(["snapshot", "interrupted", "resumed", "rejected", "cut", "warned", "reconciled"]))
         if kind == "resumed":
             number += 1
         facts = (
@@ -160,3 +160,44 @@ def test_a_journal_with_a_lost_beginning_or_garbage_in_it_still_folds(garbage, e
     """A lost line must not make a run unreadable: ``%nbresume runs`` shows what there is."""
     lines = [line for event in events for line in encode(event).splitlines()]
     fold(decode([garbage, *lines[1:]]))
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "interrupted", "completed", "failed", "abandoned"])
+@pytest.mark.parametrize("alive", [False, True])
+def test_late_words_of_an_attempt_that_was_taken_over_from_move_nothing(kind, alive):
+    """A process that stood still may write a line that it had begun; the run is where the later attempt has brought it."""
+    story = [LAUNCH, SNAP, ("resumed", 2, {"snapshot": "0001-00000000"}), ("snapshot", 2, {"where": "epoch 2 of 3"})]
+    before = fold(journal(*story), alive=alive)
+    after = fold(journal(*story, (kind, 1, {"where": "epoch 9 of 3", "cause": "stop"})), alive=alive)
+    assert (after.state, after.cause) == (before.state, before.cause)
+    assert (after.last_snapshot, after.attempts[1]) == (before.last_snapshot, before.attempts[1])
+
+
+def test_the_record_of_the_successor_speaks_where_the_journal_does_not_yet():
+    """It is written first: a death before the line leaves the record alone, and then tells the same story."""
+    successor = {"id": "train-00ff00", "because": ["--on-restart supersede", "lr: 0.1 -> 0.2"]}
+    line = ("superseded", 1, {"by": "train-00ff00", "because": successor["because"]})
+    told = fold(journal(LAUNCH, SNAP, line))
+    assert fold(journal(LAUNCH, SNAP), successor=successor) == told
+    assert fold(journal(LAUNCH, SNAP, line), successor=successor) == told
+    assert told.superseded_because == ("--on-restart supersede", "lr: 0.1 -> 0.2")
+
+
+def test_a_result_names_the_attempts_that_it_is_made_of():
+    found = fold(journal(LAUNCH, SNAP, ("resumed", 2), ("reconciled", 2, {"attempts": [1, 2]}), ("completed", 2)))
+    assert (found.state, found.made_by) == ("completed", (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"cause": "stop", "signal": "SIGINT"}, "SIGINT"),
+        ({"cause": "exception", "error": "ValueError", "message": "bad"}, "ValueError: bad"),
+        ({"cause": "exception", "error": "ValueError"}, "ValueError"),
+        ({"cause": "stop"}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_is_known_of_an_end_is_told_and_no_more(facts, why):
+    attempt = fold(journal(LAUNCH, ("interrupted", 1, facts))).attempts[0]
+    assert (attempt.how, attempt.why) == (facts.get("cause", "unknown"), why)

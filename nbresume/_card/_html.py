@@ -18,7 +18,20 @@ from ._spark import spark
 from ._svg import COLOURS, svg
 from ._tags import Markup, image, join, tag
 from ._view import View
-from ._words import age, duration, ending, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
+from ._words import (
+    age,
+    closeout,
+    duration,
+    ending,
+    fraction,
+    percent,
+    plural,
+    public,
+    size,
+    snapshot_facts,
+    stamp,
+    standing,
+)
 
 _BADGES: dict[State, str] = {
     "running": "▶",
@@ -153,6 +166,7 @@ def _facts(view: View, now: str) -> Markup:
         rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
+    rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]
     for run, lineage in view.family:
         kept = f" {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}, kept"
         rows.append((_quiet("earlier run"), join(tag("code", run, style=_INLINE), kept)))

@@ -9,10 +9,10 @@ from ._view import View
 from ._words import (
     age,
     beginning,
+    closeout,
     duration,
     ending,
     fraction,
-    made_by,
     percent,
     plural,
     public,
@@ -112,10 +112,7 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
         yield "last snapshot", ", ".join(told)
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
-    if view.lineage.made_by:
-        yield "made by", made_by(view.lineage)
-    if view.lineage.superseded_by:
-        yield "superseded by", "; ".join((view.lineage.superseded_by, *view.lineage.superseded_because))
+    yield from closeout(view.lineage)
     for run, lineage in view.family:
         yield "earlier run", f"{run}: {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from .._lineage import Attempt, Lineage
@@ -127,14 +127,15 @@ def ending(attempt: Attempt) -> str:
     return f"{attempt.how} ({why})" if why else attempt.how or "running"
 
 
-def made_by(lineage: Lineage) -> str:
-    """Tell which attempts a result is made of."""
-    numbers = ", ".join(map(str, lineage.made_by))
-    return (
-        f"attempts {numbers}, each from a snapshot of the one before"
-        if len(lineage.made_by) > 1
-        else f"attempt {numbers}"
-    )
+def closeout(lineage: Lineage) -> Iterator[tuple[str, str]]:
+    """Tell which attempts a result is made of, and which run took the name and why."""
+    if lineage.made_by:
+        several = len(lineage.made_by) > 1
+        numbers = ", ".join(map(str, lineage.made_by))
+        told = f"attempts {numbers}, each from a snapshot of the one before" if several else f"attempt {numbers}"
+        yield "made by", told
+    if lineage.superseded_by:
+        yield "superseded by", "; ".join((lineage.superseded_by, *map(public, lineage.superseded_because)))
 
 
 def standing(state: str, lineage: Lineage) -> str:
