@@ -15,7 +15,7 @@ from nbresume._card import text
 from nbresume._lineage import CLOSED
 from nbresume._session import say, view
 from nbresume._store import Store
-from nbresume.errors import ChangedError, RefusedError, StoppedError
+from nbresume.errors import ChangedError, RefusedError, StoppedError, StoreError
 from nbresume.testing import Outcome, attempt
 
 OPERATIONS = (
@@ -337,7 +337,7 @@ ENDS = {
 def test_how_an_attempt_ended_is_told_as_far_as_it_is_known(tmp_path, end):
     """No cause is ever invented: out of memory, a crash and a kill all leave no last word."""
     code = f"%%resumable t --vars log --every 1\nfor i in range(3):\n    log.append(i)\n    if i == 1 and not os.path.exists('go'): {end}\n"
-    setup = "import os, signal\nlog = []"
+    setup = "import faulthandler, os, signal\nfaulthandler.disable()\nlog = []"  # pytest's own, in the forked process
     attempt(setup, code, tmp_path)
     (run,) = Store(tmp_path / ".nbresume")
     lineage = run.lineage()
@@ -362,6 +362,18 @@ def test_a_cell_refused_at_its_first_boundary_is_closed_as_failed_and_its_repair
     assert run.id in capsys.readouterr().out
     assert notebook.runs[1].lineage().state == "completed"
     assert notebook.runs[1].record["after"] == run.id
+
+
+def test_a_store_that_cannot_be_made_is_one_sentence_and_nothing_runs(notebook, capsys):
+    (notebook.folder / "taken").write_text("a file")
+    notebook.run("log = []")
+    error = notebook.fails("%%resumable t --vars log --store taken/runs\nfor i in range(3): log.append(i)")
+    assert isinstance(error, StoreError)
+    assert notebook["log"] == []
+    told = capsys.readouterr().out
+    assert "Traceback" not in told
+    assert "no runs can be kept in" in told
+    assert "--store" in told
 
 
 # ------------------------------------------------------------------ real kernels

@@ -287,7 +287,7 @@ class Store:
         BusyError
             When another kernel is at it and does not end.
         """
-        _fs.make_folder(self.root)
+        self._make()
         lock = _fs.Lock(self.root / f".{name}.lock")
         wait_for(lock, name)
         try:
@@ -295,12 +295,21 @@ class Store:
         finally:
             lock.release()
 
-    def create(self, name: str, record: Json) -> RunFolder:
-        """Make the folder of a new run; its record is written once and never changed."""
-        _fs.make_folder(self.root)
+    def _make(self) -> None:
+        try:
+            _fs.make_folder(self.root)
+        except OSError as error:
+            raise StoreError(
+                f"no runs can be kept in {self.root}: {error.strerror or error}. Choose another place with --store",
+                str(self.root),
+            ) from error
         ignore = self.root / ".gitignore"
         if not ignore.exists():
             _fs.write(ignore, b"*\n")
+
+    def create(self, name: str, record: Json) -> RunFolder:
+        """Make the folder of a new run; its record is written once and never changed."""
+        self._make()
         number = max((int(run.record["number"]) for run in self.named(name)), default=0) + 1
         ident = f"{name}-{secrets.token_hex(3)}"
         path = self.root / ident
