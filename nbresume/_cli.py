@@ -190,9 +190,11 @@ def described(view: View) -> Json:
     -------
     dict
         ``name``, ``id``, ``state``, ``where`` (in words), ``loops`` (each with ``label``, ``done``, ``total``),
-        ``attempts`` (with ``number``, ``started``, ``resumed_from``, ``ended``, ``how``, ``where``, ``snapshots``),
+        ``attempts`` (with ``number``, ``started``, ``resumed_from``, ``snapshot``, ``ended``, ``how``, ``why``,
+        ``where``, ``snapshots``),
         ``snapshot`` (facts of the latest one, with ``at``; null when there is none), ``saved`` (bytes by name),
-        ``identity`` (a short text by part), ``differences``, ``notes`` and ``superseded_by``.
+        ``identity`` (a short text by part), ``differences``, ``notes``, ``superseded_by``, ``superseded_because`` and
+        ``made_by`` (the attempts that a completed run's result is made of).
     """
     return {
         "name": view.name,
@@ -207,6 +209,8 @@ def described(view: View) -> Json:
         "differences": list(view.differences),
         "notes": list(view.notes),
         "superseded_by": view.lineage.superseded_by,
+        "superseded_because": list(view.lineage.superseded_because),
+        "made_by": list(view.lineage.made_by),
     }
 
 

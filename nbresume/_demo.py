@@ -175,7 +175,7 @@ def _not_continued(place: Place) -> list[str]:
     resumed = [event for event in place.events() if event.kind == "resumed"]
     if not resumed or not resumed[0].facts.get("snapshot"):
         return ["the second kernel did not go on from a snapshot"]
-    if not any(event.kind == "closed" and event.facts.get("how") == "completed" for event in place.events()):
+    if not any(event.kind == "completed" for event in place.events()):
         return ["the run was not closed as completed"]
     return []
 
@@ -274,7 +274,11 @@ class Kernel:
             "-f",
             "{connection_file}",
         ]
-        ours = {"NBRESUME_STORE": str(place.store), "IPYTHONDIR": str(place.path / "ipython")}
+        ours = {
+            "NBRESUME_STORE": str(place.store),
+            "NBRESUME_INDEX": "0",
+            "IPYTHONDIR": str(place.path / "ipython"),
+        }
         theirs = {key: value for key, value in os.environ.items() if not key.startswith(("NBRESUME_", "JPY_"))}
         self._manager.start_kernel(cwd=str(place.path), env={**theirs, **ours}, stdout=log, stderr=log)
         self._client = self._manager.client()

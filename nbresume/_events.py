@@ -17,9 +17,12 @@ Kind = Literal[
     "cut",
     "warned",
     "superseded",
-    "closed",
+    "reconciled",
+    "completed",
+    "failed",
+    "abandoned",
 ]
-"""What can happen to a run. ``closed`` carries ``how``: completed or abandoned; ``interrupted`` carries ``cause``."""
+"""What can happen to a run. ``failed``: refused at its first boundary, so that nothing of it can be continued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def decode(lines: Iterable[bytes]) -> list[Event]:
             kind, attempt, at = facts.pop("event"), facts.pop("attempt"), facts.pop("at")
         except (ValueError, KeyError, AttributeError, TypeError):
             continue
-        if kind in get_args(Kind):
+        if kind == "closed":  # the word of the first journals for both ends
+            kind = facts.pop("how", "completed")
+        if kind in get_args(Kind) and isinstance(attempt, int):
             events.append(Event(kind, attempt, at, facts))
     return events

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ._events import Event
 
-State = Literal["running", "interrupted", "completed", "superseded", "abandoned"]
+State = Literal["running", "interrupted", "completed", "superseded", "failed", "abandoned"]
+CLOSED: frozenset[State] = frozenset({"completed", "superseded", "failed", "abandoned"})
+"""Where nothing is left to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Attempt:
     where: str = ""
     """Where the last snapshot of the attempt stands, in words."""
     snapshots: int = 0
+    why: str = ""
+    """What is known beyond the cause: the signal's name, or the exception's type and text."""
+    snapshot: str = ""
+    """Id of the snapshot that a resume went on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,10 @@ class Lineage:
         Rejected snapshots, files cut back, warnings: what a reader should see.
     superseded_by : str
         Id of the run that took the name, or empty.
+    superseded_because : tuple of str
+        Whose word it was, and what differed then.
+    made_by : tuple of int
+        Attempts that the result of a completed run is made of: each went on from the one before.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -51,6 +61,8 @@ class Lineage:
     last_snapshot_at: str = ""
     notes: tuple[Event, ...] = ()
     superseded_by: str = ""
+    superseded_because: tuple[str, ...] = ()
+    made_by: tuple[int, ...] = ()
 
     @property
     def resumed(self) -> bool:
@@ -63,7 +75,7 @@ class Lineage:
         return self.attempts[-1].how if self.attempts else ""
 
 
-def fold(events: Iterable[Event], *, alive: bool = False) -> Lineage:
+def fold(events: Iterable[Event], *, alive: bool = False, successor: Mapping[str, Any] | None = None) -> Lineage:
     """Tell the lineage from the events.
 
     Parameters
@@ -72,53 +84,87 @@ def fold(events: Iterable[Event], *, alive: bool = False) -> Lineage:
         The journal, in order.
     alive : bool
         Whether the process of the last attempt still holds the run.
+    successor : mapping, optional
+        Launch record of the run that took the name. It is written before this journal is told of it: a process that
+        dies between the two leaves the record alone.
     """
     lineage = Lineage()
     for event in events:
         lineage = _after(lineage, event)
-    if lineage.state not in ("running", "interrupted") or not lineage.attempts:
+    if successor is not None and not lineage.superseded_by:
+        lineage = _superseded(lineage, str(successor["id"]), tuple(successor.get("because", ())))
+    if lineage.state in CLOSED or not lineage.attempts:
         return lineage
     last = lineage.attempts[-1]
     if alive and not last.how:
         return replace(lineage, state="running")
-    if not last.how:
-        lineage = _with_last(lineage, replace(last, how="vanished"))
-    return replace(lineage, state="interrupted")
+    return replace(_silent_vanished(lineage), state="interrupted")
 
 
 def _after(lineage: Lineage, event: Event) -> Lineage:
     facts = event.facts
-    if not lineage.attempts and event.kind not in ("launched", "resumed"):
+    if event.kind in ("launched", "resumed"):
+        # An attempt that never told its end vanished; the next one is the proof.
+        lineage = _silent_vanished(lineage)
+        where = str(facts.get("where", "")) if event.kind == "resumed" else ""
+        attempt = Attempt(event.attempt, event.at, where, snapshot=str(facts.get("snapshot") or ""))
+        return replace(lineage, attempts=(*lineage.attempts, attempt), state="running")
+    if not lineage.attempts:
         # The beginning of the journal is lost: what is left of it still tells of an attempt.
         lineage = replace(lineage, attempts=(Attempt(event.attempt, event.at),))
+    # An attempt that stood still while another took the run over may tell of itself later; it moves the run no more.
+    current = event.attempt >= lineage.attempts[-1].number
     match event.kind:
-        case "launched" | "resumed":
-            # An attempt that never told its end vanished; the next one is the proof.
-            if lineage.attempts and not lineage.attempts[-1].how:
-                lineage = _with_last(lineage, replace(lineage.attempts[-1], how="vanished"))
-            attempt = Attempt(event.attempt, event.at, str(facts.get("where", "")) if event.kind == "resumed" else "")
-            return replace(lineage, attempts=(*lineage.attempts, attempt), state="running")
         case "snapshot":
-            last = lineage.attempts[-1]
-            last = replace(last, snapshots=last.snapshots + 1, where=str(facts.get("where", "")))
-            lineage = replace(lineage, last_snapshot=tuple(facts.items()), last_snapshot_at=event.at)
-            return _with_last(lineage, last)
+            attempt = _attempt(lineage, event.attempt)
+            where = str(facts.get("where", ""))
+            lineage = _with(lineage, replace(attempt, snapshots=attempt.snapshots + 1, where=where))
+            if current:
+                lineage = replace(lineage, last_snapshot=tuple(facts.items()), last_snapshot_at=event.at)
         case "interrupted":
-            lineage = _with_last(lineage, replace(lineage.attempts[-1], ended=event.at, how=str(facts.get("cause"))))
-            return replace(lineage, state="interrupted")
-        case "closed":
-            how: State = "abandoned" if facts.get("how") == "abandoned" else "completed"
-            if lineage.attempts and not lineage.attempts[-1].how:
-                lineage = _with_last(lineage, replace(lineage.attempts[-1], ended=event.at, how=how))
-            return replace(lineage, state=how)
+            attempt = _attempt(lineage, event.attempt)
+            how = str(facts.get("cause") or "unknown")
+            lineage = _with(lineage, replace(attempt, ended=event.at, how=how, why=_why(facts)))
+            if current and lineage.state not in CLOSED:
+                lineage = replace(lineage, state="interrupted")
+        case "reconciled":
+            lineage = replace(lineage, made_by=tuple(facts.get("attempts", ())))
+        case "completed" | "failed" | "abandoned":
+            attempt = _attempt(lineage, event.attempt)
+            if current and not attempt.how:
+                lineage = _with(lineage, replace(attempt, ended=event.at, how=event.kind, why=_why(facts)))
+            if current:
+                lineage = replace(lineage, state=event.kind)
         case "superseded":
-            if lineage.attempts and not lineage.attempts[-1].how:
-                lineage = _with_last(lineage, replace(lineage.attempts[-1], how="vanished"))
-            state: State = lineage.state if lineage.state == "completed" else "superseded"
-            return replace(lineage, state=state, superseded_by=str(facts.get("by", "")))
+            lineage = _superseded(lineage, str(facts.get("by", "")), tuple(facts.get("because", ())))
         case "rejected" | "cut" | "warned":
-            return replace(lineage, notes=(*lineage.notes, event))
+            lineage = replace(lineage, notes=(*lineage.notes, event))
+    return lineage
 
 
-def _with_last(lineage: Lineage, attempt: Attempt) -> Lineage:
-    return replace(lineage, attempts=(*lineage.attempts[:-1], attempt))
+def _why(facts: Mapping[str, Any]) -> str:
+    """Tell in words what is known of an end; nothing is invented."""
+    error, message = str(facts.get("error", "")), str(facts.get("message", ""))
+    return str(facts.get("signal", "")) or (f"{error}: {message}" if error and message else error)
+
+
+def _superseded(lineage: Lineage, by: str, because: tuple[str, ...]) -> Lineage:
+    state: State = "completed" if lineage.state == "completed" else "superseded"
+    return replace(_silent_vanished(lineage), state=state, superseded_by=by, superseded_because=because)
+
+
+def _silent_vanished(lineage: Lineage) -> Lineage:
+    if not lineage.attempts or lineage.attempts[-1].how:
+        return lineage
+    return _with(lineage, replace(lineage.attempts[-1], how="vanished"))
+
+
+def _attempt(lineage: Lineage, number: int) -> Attempt:
+    """Return the attempt that an event speaks of; the last one where its beginning is lost."""
+    return next((one for one in reversed(lineage.attempts) if one.number == number), lineage.attempts[-1])
+
+
+def _with(lineage: Lineage, attempt: Attempt) -> Lineage:
+    """Put an attempt in the place of what was known of it."""
+    place = max(at for at, one in enumerate(lineage.attempts) if one.number == attempt.number)
+    return replace(lineage, attempts=(*lineage.attempts[:place], attempt, *lineage.attempts[place + 1 :]))

@@ -22,7 +22,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A new run; ``after`` is the completed run it follows, if any."""
+    """A new run; ``after`` is the closed run it follows, if any."""
 
     after: str = ""
 
@@ -78,7 +78,7 @@ def decide(found: Found | None, word: Word) -> Decision:
     if word == "supersede":
         return Supersede(found.run)
     match found.state:
-        case "superseded" | "abandoned":
+        case "superseded" | "failed" | "abandoned":
             return Start(after=found.run)
         case "completed":
             return Start(after=found.run) if found.differences else Restore(found.run)

@@ -224,6 +224,7 @@ def _attempt_here(  # what one process is told
     setup: str, cell: str, names: Sequence[str], files: Sequence[str], kill_at: int | None, when: str
 ) -> Outcome:
     os.environ.pop("NBRESUME_STORE", None)
+    os.environ["NBRESUME_INDEX"] = "0"
     sys.stdout = printed = io.StringIO()
     sys.stderr = io.StringIO()
     shell = scratch_shell()

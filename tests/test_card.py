@@ -56,7 +56,7 @@ def superseded():
 
 
 def completed():
-    return fold([event("launched", 1, 7), event("snapshot", 1, 8, where="the end"), event("closed", 1, 9)])
+    return fold([event("launched", 1, 7), event("snapshot", 1, 8, where="the end"), event("completed", 1, 9)])
 
 
 @pytest.fixture
@@ -305,9 +305,7 @@ def test_the_drawing_has_one_mark_for_each_event(view):
 
 
 def test_an_abandoned_run_shows_both_its_end_and_the_word(view):
-    lineage = fold(
-        [event("launched", 1, 0), event("interrupted", 1, 1, cause="signal"), event("closed", 1, 2, how="abandoned")]
-    )
+    lineage = fold([event("launched", 1, 0), event("interrupted", 1, 1, cause="signal"), event("abandoned", 1, 2)])
     assert marks(svg(replace(view, lineage=lineage))) == ["launched", "interrupted", "abandoned"]
 
 
@@ -316,7 +314,7 @@ def test_a_running_attempt_has_an_open_end(view):
 
 
 def test_a_completed_run_that_was_superseded_shows_both(view):
-    old = fold([event("launched", 1, 0), event("closed", 1, 1), event("superseded", 1, 2, by="train-9")])
+    old = fold([event("launched", 1, 0), event("completed", 1, 1), event("superseded", 1, 2, by="train-9")])
     assert marks(svg(replace(view, family=(("train-0", old),))))[:3] == ["launched", "completed", "superseded"]
 
 
@@ -429,3 +427,39 @@ def test_a_text_of_several_lines_stays_in_its_column(view):
 )
 def test_ages_are_told_in_one_unit(view, then, told):
     assert f"  {told}  " in runs_table([replace(view, snapshot_at=then)], NOW)
+
+
+def test_the_result_names_its_attempts_and_a_superseded_run_its_successor_in_both_forms(view):
+    """Which attempts it is made of; whose word superseded it, and what differed then."""
+    made = fold(
+        [
+            event("launched", 1, 0),
+            event("resumed", 2, 1),
+            event("reconciled", 2, 2, attempts=[1, 2]),
+            event("completed", 2, 3),
+        ]
+    )
+    taken = fold(
+        [
+            event("launched", 1, 0),
+            event("superseded", 1, 1, by="train-9", because=["--on-restart supersede", "lr: 0.1 -> 0.2"]),
+        ]
+    )
+    for lineage, words in ((made, "attempts 1, 2, each"), (taken, "train-9; --on-restart supersede; lr: 0.1 -")):
+        one = replace(view, lineage=lineage, state=lineage.state)
+        assert words in text(one, NOW)
+        assert words in html(one, now=NOW)
+
+
+def test_an_end_is_told_with_what_is_known_of_it(view):
+    lineage = fold(
+        [
+            event("launched", 1, 0),
+            event("resumed", 2, 1),
+            event("interrupted", 2, 2, cause="exception", error="ValueError", message="bad /home/me/x/y.txt"),
+        ]
+    )
+    shown = text(replace(view, lineage=lineage), NOW)
+    assert "vanished (the process ended without a word)" in shown
+    assert "exception (ValueError: bad" in shown
+    assert "/home/me" not in shown

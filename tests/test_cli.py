@@ -43,7 +43,7 @@ def store(tmp_path):
     done = store.create("other", {"identity": {}})
     done.note("launched", 1)
     commit(done, 1, 0)
-    done.note("closed", 1, how="completed")
+    done.note("completed", 1)
     return store
 
 

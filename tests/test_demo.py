@@ -48,7 +48,7 @@ def test_demo_kills_a_kernel_continues_and_finds_every_bit_equal(tmp_path):
     kinds = [event["event"] for event in events if event["event"] != "snapshot"]
     assert kinds[0] == "launched"
     assert "resumed" in kinds
-    assert kinds[-1] == "closed"
+    assert kinds[-1] == "completed"
     resumed = next(event for event in events if event["event"] == "resumed")
     assert resumed["attempt"] == 2
     assert resumed["snapshot"].startswith("0001-")
@@ -75,7 +75,7 @@ def journal(place: _demo.Place, *lines: dict) -> None:
 def test_demo_is_not_satisfied_by_equal_bits_of_a_run_that_started_anew(tmp_path):
     """The notebook seeds its streams, so a silent fresh start gives equal bits."""
     place = _demo.Place(tmp_path)
-    journal(place, {"event": "launched"}, {"event": "closed", "how": "completed"})
+    journal(place, {"event": "launched"}, {"event": "completed"})
     assert _demo._not_continued(place) == ["the second kernel did not go on from a snapshot"]
     journal(place, {"event": "launched"})
     assert _demo._not_continued(place) == ["2 runs were recorded where one was continued"]
@@ -87,7 +87,7 @@ def test_demo_is_satisfied_by_one_run_that_went_on_from_a_snapshot(tmp_path):
         place,
         {"event": "launched"},
         {"event": "resumed", "attempt": 2, "snapshot": "0001-00000004"},
-        {"event": "closed", "attempt": 2, "how": "completed"},
+        {"event": "completed", "attempt": 2},
     )
     assert _demo._not_continued(place) == []
 

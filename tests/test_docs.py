@@ -109,7 +109,9 @@ def test_every_public_name_is_in_the_reference(name):
     assert f"nbresume.{name}" in page
 
 
-@pytest.mark.parametrize("name", [field.name for field in [*fields(View), *fields(Current)]] + ["cursor", "step_key"])
+@pytest.mark.parametrize(
+    "name", [*(field.name for field in fields(View)), *(name for name in vars(Current) if name[0] != "_")]
+)
 def test_every_attribute_of_a_view_and_of_current_is_in_the_reference(name):
     page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| .*`{name}`.* \|", page, re.MULTILINE)
@@ -155,11 +157,31 @@ def test_every_command_of_the_documentation_is_accepted(line):
         pytest.fail(str(error))
 
 
-def test_every_test_that_the_guarantees_name_exists():
-    page = (DOCS / "explanation" / "guarantees.md").read_text(encoding="utf-8")
-    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page):
+@pytest.mark.parametrize("page", ["guarantees", "needs"])
+def test_every_test_that_the_explanation_names_exists(page):
+    text = (DOCS / "explanation" / f"{page}.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text))
+    assert named
+    for path, name in sorted(named):
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
         assert name in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, f"{path}::{name}"
+
+
+def test_every_need_names_a_test_or_what_is_missing():
+    text = (DOCS / "explanation" / "needs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-Z]\d+) \| (.+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
+    groups = {group: {int(label[1:]) for label, *_ in rows if label[0] == group} for group in "ACDIJ"}
+    assert groups == {
+        "A": {*range(1, 15)},
+        "C": {*range(1, 24)},
+        "D": {*range(1, 19)},
+        "I": {*range(1, 9)},
+        "J": {*range(1, 9)},
+    }
+    for label, symptom, source, covered in rows:
+        assert symptom
+        assert "](https://" in source, label
+        assert "`tests/" in covered or "not covered yet: " in covered or "does not apply: " in covered, label
 
 
 def test_the_forbidden_word_is_said_once():

@@ -91,3 +91,10 @@ def test_times_are_utc_and_sort_as_text():
     first, second = now(), now()
     assert datetime.fromisoformat(first).utcoffset() == timedelta(0)
     assert first <= second
+
+
+@pytest.mark.parametrize("how", ["completed", "abandoned"])
+def test_the_first_journals_are_read_in_the_words_of_today(how):
+    """They had one word for both ends."""
+    line = f'{{"event": "closed", "attempt": 2, "at": "2026-01-01", "how": "{how}", "resumed": true}}'.encode()
+    assert decode([line]) == [Event(how, 2, "2026-01-01", {"resumed": True})]

@@ -70,16 +70,16 @@ def test_each_attempt_counts_its_own_snapshots_and_says_where_it_stood():
     assert found.last_snapshot_at == "2026-01-01T00:00:04"
 
 
-@pytest.mark.parametrize(("how", "state"), [("completed", "completed"), ("abandoned", "abandoned")])
+@pytest.mark.parametrize("how", ["completed", "failed", "abandoned"])
 @pytest.mark.parametrize("alive", [False, True])
-def test_a_closeout_is_the_end_whoever_lives(how, state, alive):
-    found = fold(journal(LAUNCH, SNAP, ("closed", 1, {"how": how})), alive=alive)
-    assert found.state == state
+def test_a_closeout_is_the_end_whoever_lives(how, alive):
+    found = fold(journal(LAUNCH, SNAP, (how, 1)), alive=alive)
+    assert found.state == how
     assert found.attempts[0].how == how
 
 
 def test_abandoning_an_interrupted_run_does_not_rewrite_why_it_stopped():
-    found = fold(journal(LAUNCH, ("interrupted", 1, {"cause": "exception"}), ("closed", 1, {"how": "abandoned"})))
+    found = fold(journal(LAUNCH, ("interrupted", 1, {"cause": "exception"}), ("abandoned", 1)))
     assert (found.state, found.attempts[0].how) == ("abandoned", "exception")
 
 
@@ -89,7 +89,7 @@ def test_a_superseded_run_names_the_run_that_took_its_name():
 
 
 def test_a_completed_run_stays_completed_when_another_takes_its_name():
-    found = fold(journal(LAUNCH, ("closed", 1, {"how": "completed"}), ("superseded", 1, {"by": "train-00ff00"})))
+    found = fold(journal(LAUNCH, ("completed", 1), ("superseded", 1, {"by": "train-00ff00"})))
     assert (found.state, found.superseded_by) == ("completed", "train-00ff00")
 
 
@@ -109,14 +109,14 @@ def test_five_kills_tell_six_attempts():
     steps = [LAUNCH, SNAP]
     for number in range(2, 7):
         steps += [("resumed", number, {"where": "epoch 1 of 3"}), ("snapshot", number, {"where": f"epoch {number}"})]
-    steps.append(("closed", 6, {"how": "completed"}))
+    steps.append(("completed", 6))
     found = fold(journal(*steps))
     assert [a.how for a in found.attempts] == ["vanished"] * 5 + ["completed"]
     assert found.state == "completed"
 
 
 def test_a_torn_last_line_is_dropped_before_the_fold():
-    lines = b"".join(map(encode, journal(LAUNCH, SNAP, ("closed", 1, {"how": "completed"}))))
+    lines = b"".join(map(encode, journal(LAUNCH, SNAP, ("completed", 1))))
     found = fold(decode(lines[:-5].splitlines()))
     assert (found.state, found.attempts[0].snapshots) == ("interrupted", 1)
 
@@ -126,16 +126,16 @@ def histories(draw):
     """Events as a run can really write them."""
     steps, number = [LAUNCH], 1
     for _ in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(["snapshot", "interrupted", "resumed", "rejected", "cut", "warned"]))
+        kind = draw(st.sampled_from(["snapshot", "interrupted", "resumed", "rejected", "cut", "warned", "reconciled"]))
         if kind == "resumed":
             number += 1
         facts = (
             {"where": "epoch 1 of 3"} if kind in ("snapshot", "resumed") else {"cause": draw(st.sampled_from(CAUSES))}
         )
         steps.append((kind, number, facts))
-    end = draw(st.sampled_from([None, "closed", "superseded"]))
+    end = draw(st.sampled_from([None, "completed", "failed", "abandoned", "superseded"]))
     if end:
-        steps.append((end, number, {"how": draw(st.sampled_from(["completed", "abandoned"])), "by": "x"}))
+        steps.append((end, number, {"by": "x"}))
     return journal(*steps)
 
 
@@ -160,3 +160,44 @@ def test_a_journal_with_a_lost_beginning_or_garbage_in_it_still_folds(garbage, e
     """A lost line must not make a run unreadable: ``%nbresume runs`` shows what there is."""
     lines = [line for event in events for line in encode(event).splitlines()]
     fold(decode([garbage, *lines[1:]]))
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "interrupted", "completed", "failed", "abandoned"])
+@pytest.mark.parametrize("alive", [False, True])
+def test_late_words_of_an_attempt_that_was_taken_over_from_move_nothing(kind, alive):
+    """A process that stood still may write a line that it had begun; the run is where the later attempt has brought it."""
+    story = [LAUNCH, SNAP, ("resumed", 2, {"snapshot": "0001-00000000"}), ("snapshot", 2, {"where": "epoch 2 of 3"})]
+    before = fold(journal(*story), alive=alive)
+    after = fold(journal(*story, (kind, 1, {"where": "epoch 9 of 3", "cause": "stop"})), alive=alive)
+    assert (after.state, after.cause) == (before.state, before.cause)
+    assert (after.last_snapshot, after.attempts[1]) == (before.last_snapshot, before.attempts[1])
+
+
+def test_the_record_of_the_successor_speaks_where_the_journal_does_not_yet():
+    """It is written first: a death before the line leaves the record alone, and then tells the same story."""
+    successor = {"id": "train-00ff00", "because": ["--on-restart supersede", "lr: 0.1 -> 0.2"]}
+    line = ("superseded", 1, {"by": "train-00ff00", "because": successor["because"]})
+    told = fold(journal(LAUNCH, SNAP, line))
+    assert fold(journal(LAUNCH, SNAP), successor=successor) == told
+    assert fold(journal(LAUNCH, SNAP, line), successor=successor) == told
+    assert told.superseded_because == ("--on-restart supersede", "lr: 0.1 -> 0.2")
+
+
+def test_a_result_names_the_attempts_that_it_is_made_of():
+    found = fold(journal(LAUNCH, SNAP, ("resumed", 2), ("reconciled", 2, {"attempts": [1, 2]}), ("completed", 2)))
+    assert (found.state, found.made_by) == ("completed", (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"cause": "stop", "signal": "SIGINT"}, "SIGINT"),
+        ({"cause": "exception", "error": "ValueError", "message": "bad"}, "ValueError: bad"),
+        ({"cause": "exception", "error": "ValueError"}, "ValueError"),
+        ({"cause": "stop"}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_is_known_of_an_end_is_told_and_no_more(facts, why):
+    attempt = fold(journal(LAUNCH, ("interrupted", 1, facts))).attempts[0]
+    assert (attempt.how, attempt.why) == (facts.get("cause", "unknown"), why)

@@ -24,6 +24,8 @@ TABLE = {
     ("completed", CHANGED): {"ask": Start},
     ("superseded", EQUAL): {"ask": Start},
     ("superseded", CHANGED): {"ask": Start},
+    ("failed", EQUAL): {"ask": Start},
+    ("failed", CHANGED): {"ask": Start},
     ("abandoned", EQUAL): {"ask": Start},
     ("abandoned", CHANGED): {"ask": Start},
     ("running", EQUAL): {"ask": Stop},
@@ -76,7 +78,7 @@ def test_supersede_never_takes_the_name_from_a_living_run():
     assert isinstance(decide(Found(RUN, "running", EQUAL), "supersede"), Stop)
 
 
-@pytest.mark.parametrize("state", ["completed", "abandoned"])
+@pytest.mark.parametrize("state", ["completed", "failed", "abandoned"])
 def test_a_new_run_after_a_finished_one_is_linked_to_it(state):
     assert decide(Found(RUN, state, CHANGED), "ask") == Start(after=RUN)
 

@@ -487,18 +487,50 @@ def test_an_undeclared_object_that_the_loop_does_not_touch_never_matters(noteboo
     notebook.run(magic() + "for i in range(3): log.append(i)")
 
 
+ASKS = "import nbresume\nlog = []\ndef ask():\n    c = nbresume.current()\n    return c.name, c.attempt, c.resumed, c.cursor\n"
+
+
 def test_current_tells_the_cell_about_its_run(notebook):
-    notebook.run("import nbresume\nlog = []")
+    notebook.run(ASKS)
     notebook.run(
-        magic()
-        + "for i in range(3):\n    for j in range(2):\n        c = nbresume.current()\n        log.append((c.name, c.attempt, c.resumed, c.cursor, c.step_key))\n    c = None\nc = None\n"
+        magic() + "here = nbresume.current()\nfor i in range(3):\n    for j in range(2):\n"
+        "        log.append((*ask(), here.step_key))\n"
     )
-    name, number, resumed, cursor, key = notebook["log"][3]
-    assert (name, number, resumed, cursor) == ("t", 1, False, (("i", 1), ("j", 1)))
-    assert key == f"{notebook.runs[0].id}/i=1/j=1"
+    assert notebook["log"][3][:4] == ("t", 1, False, (("i", 1), ("j", 1)))
+    assert notebook["log"][3][4] == f"{notebook.runs[0].id}/i=1/j=1"
     assert len({row[4] for row in notebook["log"]}) == 6
-    with pytest.raises(NotFoundError):
-        nbresume.current()
+
+
+def test_current_tells_a_resumed_attempt_also_where_it_was_kept_in_a_variable(notebook):
+    """Restored from the snapshot, it tells of the attempt that asks, not of the one that saved it."""
+    notebook.run(ASKS + "stop = True")
+    cell = (
+        magic()
+        + "here = nbresume.current()\nlog = [here.resumed]\nfor i in range(4):\n    log.append((here.attempt, here.resumed, ask()))\n    if i == 1 and stop: raise ValueError\n"
+    )
+    notebook.fails(cell.replace("and stop", ""))
+    notebook.restart()
+    notebook.run(ASKS + "stop = True")
+    notebook.fails(cell.replace("and stop", ""))
+    assert notebook["log"][0] is False  # the set-up ran again, and the saved list was laid over it
+    assert notebook["log"][2] == (2, True, ("t", 2, True, (("i", 1),)))
+
+
+def test_a_function_that_asks_works_in_a_plain_cell_too(notebook):
+    """Neutral values, so that the same function serves both; but no idempotency key that two runs would share."""
+    notebook.run(ASKS)
+    assert notebook.run("ask()") == ("", 1, False, ())
+    assert "plain" in repr(nbresume.current())
+    with pytest.raises(NotFoundError, match="%%resumable"):
+        _ = nbresume.current().step_key
+
+
+def test_a_repeated_launch_is_an_attempt_that_resumes_nothing(tmp_path):
+    """Death before the first snapshot: ``attempt`` counts it, ``resumed`` is false, and nothing is skipped for it."""
+    cell = "%%resumable t --vars log --every 1\nlog = []\nfor i in range(2):\n    log.append(ask())\nprint(log)"
+    assert attempt(ASKS, cell, tmp_path, kill_at=1, when="before").status == "killed"
+    told = attempt(ASKS, cell, tmp_path).printed
+    assert "[('t', 2, False, (('i', 0),)), ('t', 2, False, (('i', 1),))]" in told
 
 
 def test_the_api_tells_the_runs_of_the_loaded_store(notebook):
@@ -590,7 +622,7 @@ def test_five_kills_tell_a_complete_lineage(tmp_path):
     (run,) = (tmp_path / ".nbresume").glob("t-*")
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     assert [event["attempt"] for event in events if event["event"] in ("launched", "resumed")] == [1, 2, 3, 4, 5, 6]
-    assert events[-1]["event"] == "closed"
+    assert events[-1]["event"] == "completed"
     plain = attempt("import random", cell.partition("\n")[2], tmp_path, names=["log"])
     assert plain.values == last.values
 

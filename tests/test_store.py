@@ -449,20 +449,20 @@ def test_a_run_is_held_by_one_process_and_taken_over_when_it_is_dead(run):
     lock = run.take()
     assert run.is_alive()
     assert not list((run.path / "snapshots").glob(".*"))
-    run.leave(lock)
+    lock.leave()
     assert not run.is_alive()
 
 
 @pytest.mark.parametrize("owner", [b"", b"{", b"[]", b"null", b"3", b'{"pid": 1}', b'{"pid": "x"}'])
 def test_an_owner_record_of_anything_never_blocks_a_resume(run, owner):
     (run.path / "owner").write_bytes(owner)
-    run.leave(run.take())
+    run.take().leave()
 
 
 def test_an_owner_of_another_machine_never_blocks_a_resume(run):
     (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "node": 1, "boot": "another"}))
     assert not run.is_alive()
-    run.leave(run.take())
+    run.take().leave()
 
 
 def test_a_recycled_process_number_never_blocks_a_resume(run):

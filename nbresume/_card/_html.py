@@ -18,13 +18,27 @@ from ._spark import spark
 from ._svg import COLOURS, svg
 from ._tags import Markup, image, join, tag
 from ._view import View
-from ._words import age, duration, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
+from ._words import (
+    age,
+    closeout,
+    duration,
+    ending,
+    fraction,
+    percent,
+    plural,
+    public,
+    size,
+    snapshot_facts,
+    stamp,
+    standing,
+)
 
 _BADGES: dict[State, str] = {
     "running": "▶",
     "interrupted": "✕",
     "completed": "✓",
     "superseded": "◆",
+    "failed": "⊠",
     "abandoned": "□",
 }
 _LINE = "1px solid rgba(127, 127, 127, 0.35)"
@@ -152,6 +166,7 @@ def _facts(view: View, now: str) -> Markup:
         rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
+    rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]
     for run, lineage in view.family:
         kept = f" {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}, kept"
         rows.append((_quiet("earlier run"), join(tag("code", run, style=_INLINE), kept)))
@@ -165,7 +180,7 @@ def _attempts(view: View) -> Markup:
 
 def _attempt_row(view: View, index: int) -> list[str]:
     attempt = view.lineage.attempts[index]
-    how = tag("span", attempt.how or "running", title=stamp(attempt.ended))
+    how = tag("span", ending(attempt), title=stamp(attempt.ended))
     where = f" after {public(attempt.where)}" if attempt.where and attempt.how not in ("", "completed") else ""
     started = tag("span", stamp(attempt.started).removesuffix(" UTC"), style="white-space: nowrap")
     begun = attempt.resumed_from or "launched"

@@ -11,7 +11,16 @@ from ._view import View
 from ._words import beginning, plural, public, stamp
 
 Kind = Literal[
-    "launched", "resumed", "snapshots", "interrupted", "running", "completed", "superseded", "abandoned", "more"
+    "launched",
+    "resumed",
+    "snapshots",
+    "interrupted",
+    "running",
+    "completed",
+    "superseded",
+    "failed",
+    "abandoned",
+    "more",
 ]
 
 
@@ -70,6 +79,8 @@ def _of_attempt(attempt: Attempt) -> Iterator[Mark]:
             yield Mark("running", "running", "running")
         case "completed":
             yield Mark("completed", "completed", "completed")
+        case "failed":
+            yield Mark("failed", "failed", "refused at its first boundary")
         case "abandoned":
             yield Mark("abandoned", "abandoned", "abandoned")
         case cause:

@@ -21,6 +21,7 @@ COLOURS: dict[Kind, str] = {
     "interrupted": "#c8590a",
     "completed": "#0b8a63",
     "superseded": "#9467bd",
+    "failed": "#c8590a",
     "abandoned": "#7a7a7a",
     "more": "#7a7a7a",
 }
@@ -39,6 +40,7 @@ _SHAPES: dict[Kind, str] = {
     "running": '<circle r="5" fill="none" stroke="{c}" stroke-width="2.5" stroke-dasharray="3 2.2"/>',
     "completed": '<circle r="8" fill="{c}"/><path d="M-4 0-1 3 4-3" fill="none" stroke="#fff" stroke-width="2"/>',
     "superseded": '<path d="M0-7 7 0 0 7-7 0Z" fill="{c}"/>',
+    "failed": '<path d="M-5-5 5 5M5-5-5 5M-8-8H8V8H-8Z" fill="none" stroke="{c}" stroke-width="2"/>',
     "abandoned": '<rect x="-5.5" y="-5.5" width="11" height="11" fill="none" stroke="{c}" stroke-width="2.5"/>',
     "more": '<path d="M-6 0h.1M0 0h.1M6 0h.1" stroke="{c}" stroke-width="4" stroke-linecap="round"/>',
 }

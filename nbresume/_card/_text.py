@@ -6,7 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .._events import now as time_now
 from ._view import View
-from ._words import age, beginning, duration, fraction, percent, plural, public, size, snapshot_facts, stamp, standing
+from ._words import (
+    age,
+    beginning,
+    closeout,
+    duration,
+    ending,
+    fraction,
+    percent,
+    plural,
+    public,
+    size,
+    snapshot_facts,
+    stamp,
+    standing,
+)
 
 _BAR = 24
 
@@ -98,6 +112,7 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
         yield "last snapshot", ", ".join(told)
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
+    yield from closeout(view.lineage)
     for run, lineage in view.family:
         yield "earlier run", f"{run}: {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}"
 
@@ -105,7 +120,7 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
 def _attempts(view: View) -> Iterator[tuple[str, ...]]:
     for attempt in view.lineage.attempts:
         end = stamp(attempt.ended)
-        how = attempt.how or "running"
+        how = ending(attempt)
         yield (str(attempt.number), stamp(attempt.started), beginning(attempt), f"{how} {end}" if end else how)
 
 

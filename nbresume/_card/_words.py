@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from .._lineage import Attempt, Lineage
@@ -119,6 +119,23 @@ def snapshot_facts(view: View) -> list[str]:
 def beginning(attempt: Attempt) -> str:
     """Tell how an attempt began."""
     return f"resumed from {public(attempt.resumed_from)}" if attempt.resumed_from else "launched"
+
+
+def ending(attempt: Attempt) -> str:
+    """Tell how an attempt ended, with what is known of it and no more."""
+    why = "the process ended without a word" if attempt.how == "vanished" else public(attempt.why)
+    return f"{attempt.how} ({why})" if why else attempt.how or "running"
+
+
+def closeout(lineage: Lineage) -> Iterator[tuple[str, str]]:
+    """Tell which attempts a result is made of, and which run took the name and why."""
+    if lineage.made_by:
+        several = len(lineage.made_by) > 1
+        numbers = ", ".join(map(str, lineage.made_by))
+        told = f"attempts {numbers}, each from a snapshot of the one before" if several else f"attempt {numbers}"
+        yield "made by", told
+    if lineage.superseded_by:
+        yield "superseded by", "; ".join((lineage.superseded_by, *map(public, lineage.superseded_because)))
 
 
 def standing(state: str, lineage: Lineage) -> str:

@@ -39,10 +39,12 @@ class Extension:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.config = NBResume(parent=shell)
-        root = os.environ.get("NBRESUME_STORE") or self.config.store or ".nbresume"
+        given = os.environ.get("NBRESUME_STORE") or self.config.store
+        root = given or notebook_folder(shell) / ".nbresume"
         self.cards = Cards(shell)
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
+        self.host.is_store_given = bool(given)
         self._cells: list[Any] = []
         """The cells that are executing, the innermost last: a body may run another cell."""
         self._begun = 0
@@ -175,6 +177,16 @@ class Extension:
         with contextlib.suppress(Exception):  # kernels differ in what they know of their parent
             return bool(kernel.get_parent("shell")["content"].get("allow_stdin", True))
         return True
+
+
+def notebook_folder(shell: InteractiveShell) -> Path:
+    """Return the folder of the notebook where a front end tells it, else the one in which the kernel was started.
+
+    A server starts a kernel beside its notebook. The environment is not asked: a runner started in a kernel inherits
+    the name of another notebook.
+    """
+    told = Path(str(shell.user_ns.get("__vsc_ipynb_file__") or ""))
+    return told.parent if told.is_absolute() and told.parent.is_dir() else Path.cwd()
 
 
 def transform_text(lines: list[str]) -> list[str]:

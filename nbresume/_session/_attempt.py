@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import _fs
 from .._capture import (
     Definitions,
     content_digest,
@@ -19,7 +18,7 @@ from .._capture import (
 )
 from .._identity import fingerprint
 from .._outputs import Files, OutputLog
-from .._store import RunFolder, Snapshot, SnapshotError
+from .._store import Claim, RunFolder, Snapshot, SnapshotError
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
@@ -41,8 +40,8 @@ class Attempt:
         The run on disk.
     number : int
         Counted from 1.
-    lock : Lock
-        Held until ``end``.
+    claim : Claim
+        The right to write it, held until ``end``.
     plan, scope, places, definitions
         The cell and its notebook.
     tell : callable
@@ -53,7 +52,7 @@ class Attempt:
         self,
         run: RunFolder,
         number: int,
-        lock: _fs.Lock,
+        claim: Claim,
         *,
         plan: CellPlan,
         scope: Scope,
@@ -69,7 +68,7 @@ class Attempt:
         self.log = OutputLog(run.path / "log.txt")
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
-        self._lock, self._tell, self._hold, self._let_go = lock, tell, hold, let_go
+        self.claim, self._tell, self._hold, self._let_go = claim, tell, hold, let_go
         self._snapshot: Snapshot | None = None
         self._fresh = True
         self._graph: Any = None
@@ -91,10 +90,13 @@ class Attempt:
 
     def end(self) -> None:
         """Follow nothing any more and let go of the run."""
-        self.files.stop()
-        self.log.stop()
-        self.files.recover()
-        self.run.leave(self._lock)
+        try:
+            self.files.stop()
+            self.log.stop()
+            if not self.claim.lost:
+                self.files.recover()
+        finally:
+            self.claim.leave()
 
     def warn(self, text: str) -> None:
         """Say a warning, and note it."""
@@ -129,9 +131,10 @@ class Attempt:
         """
         began = time.perf_counter()
         rng = rng_state()
+        self.claim.check()
         self._check_replays(stack, guards, advanced)
         selection = self.scope.select(stack, units, guards)
-        self._commit(stack, selection, rng, began)
+        self.commit(stack, selection, rng, began)
         self._announce(selection)
         return time.perf_counter() - began
 
@@ -161,14 +164,8 @@ class Attempt:
                     "Make a list of it first, or make it anew before each loop",
                 )
 
-    def _commit(
-        self,
-        stack: list[Frame],
-        selection: Selection,
-        rng: Json,
-        began: float,
-        **more: Any,
-    ) -> None:
+    def commit(self, stack: list[Frame], selection: Selection, rng: Json, began: float, **more: Any) -> Json:
+        """Publish a snapshot, tell the journal, and prune; returns what the snapshot tells of itself."""
         cursor = [frame.cursor() for frame in stack]
         meta: Json = {
             "run": self.run.id,
@@ -198,6 +195,7 @@ class Attempt:
             self.run.note(
                 "snapshot", self.number, snapshot=snapshot.ident, seconds=time.perf_counter() - began, **facts
             )
+            self.claim.check()  # what another attempt went on from is not ours to prune
             keep = self.plan.options.keep
             self._there.append(snapshot)
             goes = set(keep.to_prune([one.seq for one in self._there]))
@@ -205,6 +203,7 @@ class Attempt:
             self._there = [one for one in self._there if one.seq not in goes]
         finally:
             self._let_go()
+        return meta
 
     def _size(self, name: str) -> int:
         """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
@@ -246,6 +245,11 @@ class Attempt:
         self._fresh = fresh
         self._active = float(snapshot.meta.get("active", 0.0))
         return Way(tuple(snapshot.meta["cursor"]))
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it goes on from a snapshot."""
+        return self._snapshot is not None
 
     @property
     def recorded_files(self) -> list[Json]:
@@ -383,14 +387,6 @@ class Attempt:
 
     def _digest_of(self, place: str) -> str:
         return fingerprint(self.places[place]).digest if place in self.places else ""
-
-    def close(self, **more: Any) -> None:
-        """Commit the end of the run and say so."""
-        began = time.perf_counter()
-        rng = rng_state()
-        selection = self.scope.select([], {}, {}, closing=True)
-        self._commit([], selection, rng, began, end=True, **more)
-        self.run.note("closed", self.number, how="completed", resumed=self.number > 1)
 
     @property
     def display(self) -> Json:

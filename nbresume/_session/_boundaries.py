@@ -7,7 +7,7 @@ import threading
 
 from .._capture import rng_unsaved
 from .._policy import Pace
-from ..errors import NbresumeError, RefusedError, StoreError
+from ..errors import BusyError, NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way
 from ._functions import Functions
@@ -71,6 +71,8 @@ class Boundaries(Path):
             self._unprotected(error)
         except StoreError as error:
             self._unprotected(error)
+        except BusyError as error:
+            return self._halt(error)
         if self.stopping:
             return self._halt(KeyboardInterrupt())
         return True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFoundError
 
 if TYPE_CHECKING:
+    from ._attempt import Attempt
     from ._host import Host
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -31,51 +31,77 @@ def active_host() -> Host | None:
     return _active[-1] if _active else None
 
 
-@dataclass(frozen=True, slots=True)
 class Current:
-    """The run of the cell that is executing.
+    """The run of the cell that is executing, asked anew each time.
 
-    Attributes
-    ----------
-    name, run : str
-        Its name, and its id.
-    attempt : int
-        Counted from 1.
-    resumed : bool
-        Whether this attempt went on from an earlier one.
+    It holds nothing: kept in a variable of the cell and restored with it, it tells of the attempt that asks. Where no
+    resumable cell is executing it has neutral values, so that a function that asks also works in a plain cell.
     """
 
-    name: str
-    run: str
-    attempt: int
-    resumed: bool
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Name on the magic line; empty in a plain cell."""
+        attempt = _attempt()
+        return attempt.run.name if attempt is not None else ""
+
+    @property
+    def run(self) -> str:
+        """Id of the run; empty in a plain cell."""
+        attempt = _attempt()
+        return attempt.run.id if attempt is not None else ""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, counted from 1; 1 in a plain cell."""
+        attempt = _attempt()
+        return attempt.number if attempt is not None else 1
+
+    @property
+    def resumed(self) -> bool:
+        """Whether saved state is laid over in this execution: from a snapshot, or of a complete run."""
+        attempt = _attempt()
+        return attempt is not None and attempt.is_resumed
 
     @property
     def cursor(self) -> tuple[tuple[str, int], ...]:
-        """Label and finished iterations of each loop that is open, outermost first."""
+        """Label and finished iterations of each loop that is open, outermost first; empty in a plain cell."""
         host = active_host()
         stack = host.runtime.stack if host is not None and host.runtime is not None else []
         return tuple((frame.label, frame.count) for frame in stack if frame.kind in ("for", "while", "point"))
 
     @property
     def step_key(self) -> str:
-        """A key that is the same whenever this step of this run is done, for services that take an idempotency key."""
+        """A key that is the same whenever this step of this run is done, for services that take an idempotency key.
+
+        Raises
+        ------
+        NotFoundError
+            In a plain cell: two runs of it would have one key.
+        """
+        if not self.run:
+            raise NotFoundError(
+                "no resumable cell is running here, and a plain one has no key of its own. Put "
+                "%%resumable NAME on top of the cell that asks"
+            )
         return "/".join([self.run, *(f"{label}={count}" for label, count in self.cursor)])
+
+    def __repr__(self) -> str:
+        if not self.run:
+            return "<nbresume.current(): a plain cell>"
+        where = ", ".join(f"{label} {count}" for label, count in self.cursor)
+        return f"<nbresume.current(): {self.name}, attempt {self.attempt}{', resumed' * self.resumed}; {where}>"
 
 
 def current() -> Current:
-    """Return the run of the executing cell.
+    """Return the run of the executing cell; in a plain cell one with neutral values."""
+    return Current()
 
-    Raises
-    ------
-    NotFoundError
-        When no resumable cell is executing.
-    """
+
+def _attempt() -> Attempt | None:
     host = active_host()
-    if host is None or host.attempt is None:
-        raise NotFoundError("no resumable cell is running here. Put %%resumable NAME on top of the cell that asks")
-    attempt = host.attempt
-    return Current(attempt.run.name, attempt.run.id, attempt.number, attempt.number > 1)
+    return host.attempt if host is not None else None
 
 
 def resumable(function: _F) -> _F:

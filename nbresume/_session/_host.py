@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,21 @@ from .._identity import Identity
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
-from .._store import RunFolder, Snapshot, Store
+from .._store import RunFolder, Snapshot, Store, elsewhere, enter
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
-from ..errors import BusyError, ChangedError, NbresumeError, OptionError, RefusedError, StoppedError
+from ..errors import OptionError, RefusedError, StoppedError
 from ._attempt import Attempt
-from ._frames import Way, describe
+from ._ending import end, give_up, tell_completed
+from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
+from ._left import Left, state_of
 from ._places import Places
 from ._plan_text import plan_text
 from ._reach import identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
-
-
-@dataclass(slots=True)
-class _Left:
-    """How an attempt in this very process left things."""
-
-    identity: Identity
-    was_live: bool
+from ._stops import lies_elsewhere, stop_when_missing, stopped, would_overwrite
 
 
 class Host:
@@ -61,6 +55,8 @@ class Host:
     ) -> None:
         self.namespace, self.tell, self.on_change = namespace, tell, on_change
         self.store = Store(root)
+        self.is_store_given = False
+        self._start = Path.cwd()
         self.places = Places(namespace)
         self.definitions = Definitions(namespace)
         self.attended: Callable[[], bool] = lambda: True
@@ -68,9 +64,10 @@ class Host:
         self.attempt: Attempt | None = None
         self._plans: list[CellPlan] = []
         self._named: dict[str, str] = {}
-        self._left: dict[str, _Left] = {}
+        self._left: dict[str, Left] = {}
         self._interrupts: Interrupts | None = None
         self._differences: tuple[str, ...] = ()
+        self._word = ""
         self._identity: Identity | None = None
 
     # ------------------------------------------------------------------ before the cell
@@ -120,9 +117,12 @@ class Host:
             return
         self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
-        decision, run = self._decide(plan.options, identity, store)
-        self._identity = identity
-        self._open(decision, run, plan, scope, store)
+        with store.opening(plan.options.name):
+            decision, run = self._decide(plan.options, identity, store)
+            self._identity = identity
+            self._open(decision, run, plan, scope, store)
+            if run is not None:
+                run.unsay()  # followed once, and not before what it asked for is on the disk
 
     def _refuse_second_cell(self, name: str, cell_id: str) -> None:
         if cell_id and self._named.setdefault(name, cell_id) != cell_id:
@@ -133,7 +133,7 @@ class Host:
             )
 
     def _root(self, options: CellOptions) -> Path:
-        return Path(options.store).expanduser().absolute() if options.store else self.store.root
+        return self._start / Path(options.store).expanduser() if options.store else self.store.root
 
     def _decide(self, options: CellOptions, identity: Identity, store: Store) -> tuple[Decision, RunFolder | None]:
         trouble = store.unreadable(options.name)
@@ -141,14 +141,12 @@ class Host:
         if trouble and run is None:
             raise StoppedError(f"{trouble}. Nothing was touched")
         if run is None:
+            self._look_elsewhere(options, identity, store)
             return Start(), None
-        if run.is_alive():
-            raise BusyError(
-                f"{run.name} is running in another kernel. Stop that one first, or give this cell another name"
-            )
+        run.refuse_while_alive()
         left = self._left.get(run.id)
         recorded = Identity.from_json(run.record["identity"])
-        self._stop_when_missing(run, recorded, identity)
+        stop_when_missing(run, recorded, identity, self.places)
         differences = recorded.differences(identity, left=left.identity if left else None)
         self._differences = differences
         said = run.said()
@@ -159,33 +157,43 @@ class Host:
             )
         decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
         if isinstance(decision, Stop):
-            raise _stopped(run, decision)
-        if said:
-            run.unsay()
+            raise stopped(run, decision)
+        if left is not None and isinstance(decision, (Continue, Restore)):
+            worked_on = left.changed(self.places, options.declared)
+            if worked_on and (said or word) == "ask" and self.attended():
+                raise would_overwrite(run, worked_on)
+            if worked_on:
+                self.tell(f"{run.name}: changed since the cell ended, now the run's again: {', '.join(worked_on)}")
+        self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
         return decision, run
 
-    def _stop_when_missing(self, run: RunFolder, recorded: Identity, now: Identity) -> None:
-        """Stop where the same cell runs in a kernel in which the cells above it have not run yet."""
-        if recorded.code.get("the cell") != now.code.get("the cell"):
+    def _look_elsewhere(self, options: CellOptions, identity: Identity, store: Store) -> None:
+        """Look for the run in the user's other stores, where nobody said which one is meant."""
+        if options.store or self.is_store_given or options.on_restart == "supersede":
             return
-        missing = sorted(name for name in recorded.config if name not in self.places)
-        missing += sorted(name for name in recorded.code if name not in now.code and name != "--vars")
-        if missing:
-            raise StoppedError(
-                f"{run.name} stopped before anything ran: {', '.join(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} not there. Run the cells above first, then this one again"
-            )
+        cell = identity.code["the cell"]
+
+        def is_of_this_cell(run: RunFolder) -> bool:
+            return Identity.from_json(run.record["identity"]).code.get("the cell") == cell
+
+        found = elsewhere(options.name, store.root, is_of_this_cell)
+        if found.trouble:
+            self.tell(f"{options.name}: the index of stores could not be looked at: {found.trouble}")
+        for run in found.runs:
+            self.tell(lies_elsewhere(run, identity))
 
     # ------------------------------------------------------------------ opening
 
     def _open(self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store) -> None:
         match decision:
             case Continue() | Restore() if run is not None:
-                self._go_on(run, plan, scope, complete=isinstance(decision, Restore))
+                self._go_on(run, plan, scope)
             case Supersede() if run is not None:
                 self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
-                new = self._launch(plan, scope, store, supersedes=run.id)
-                run.note("superseded", len(run.lineage().attempts), by=new.id)
+                because = [self._word, *self._differences]
+                new = self._launch(plan, scope, store, supersedes=run.id, because=because)
+                last = max((one.number for one in run.lineage().attempts), default=1)
+                run.note("superseded", last, by=new.id, because=because)
             case Start(after=after):
                 if after:
                     self._tell_new(plan.options.name, after)
@@ -200,28 +208,36 @@ class Host:
             + (f"; what differs:{lines}" if lines else "")
         )
 
-    def _launch(
-        self, plan: CellPlan, scope: Scope, store: Store, *, supersedes: str = "", after: str = ""
-    ) -> RunFolder:
+    def _launch(self, plan: CellPlan, scope: Scope, store: Store, **kinship: Any) -> RunFolder:
         assert self._identity is not None  # noqa: S101  # begin() made it
         record: Json = {
             "identity": self._identity.to_json(),
             "declared": list(plan.options.declared),
             "rng": rng_state(),
-            "supersedes": supersedes,
-            "after": after,
+            **kinship,
         }
         run = store.create(plan.options.name, record)
+        trouble = enter(store.root)
+        if trouble:
+            self.tell(f"{run.name}: this store could not be entered in the index of stores: {trouble}")
         attempt = self._attempt(run, 1, plan, scope)
-        run.note("launched", 1)
-        self._run(attempt, None, setup=True)
+        try:
+            run.note("launched", 1)
+            self._run(attempt, None, setup=True)
+        except BaseException as error:
+            self._give_up(attempt, error)
+            raise
         return run
 
-    def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope, *, complete: bool) -> None:
+    def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope) -> None:
         left = self._left.get(run.id)
         fresh = left is None or not left.was_live
-        number = max((a.number for a in run.lineage().attempts), default=0) + (not complete)
         snapshot, rejected = run.latest()
+        # The snapshot decides, not the journal: a death may have come before the line that says so, and a completed
+        # run whose last snapshot is damaged goes on from the one before.
+        complete = snapshot is not None and bool(snapshot.meta.get("end"))
+        lineage = run.lineage()
+        number = max((a.number for a in lineage.attempts), default=0) + (not complete)
         attempt = self._attempt(run, number, plan, scope)
         try:
             attempt.files.recover()
@@ -236,24 +252,30 @@ class Host:
             way = attempt.back_to(snapshot, fresh=fresh)
             attempt.files.check(attempt.recorded_files)
             if complete:
+                if lineage.state != "completed":
+                    tell_completed(run, snapshot.attempt, snapshot.meta)
                 self.tell(f"{run.name}: already complete; its results are restored, no iteration runs")
             else:
                 where = describe(snapshot.meta["cursor"])
-                run.note("resumed", number, snapshot=snapshot.ident, where=where)
+                cursor, rng = loops_of(snapshot.meta["cursor"]), rng_names(snapshot.meta["rng"])
+                run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
                 self.tell(f"{run.name}: continued, attempt {number}, from {where}")
-                self.tell(
-                    f"    random streams put back: {rng_names(snapshot.meta['rng'])}; "
-                    f"to start anew instead: %nbresume supersede {run.name}"
-                )
+                self.tell(f"    random streams put back: {rng}; to start anew instead: %nbresume supersede {run.name}")
                 self._cut_log(run, snapshot, number)
             if fresh:
                 attempt.files.set_aside(attempt.recorded_files, number)
                 put_rng(run.record["rng"])
             self._run(attempt, way, setup=fresh, complete=complete)
-        except BaseException:
-            attempt.end()
-            self.attempt = None
+        except BaseException as error:
+            self._give_up(attempt, error)
             raise
+
+    def _give_up(self, attempt: Attempt, error: BaseException) -> None:
+        self.runtime = self.attempt = None
+        self.namespace.pop(RUNTIME, None)
+        if self._interrupts is not None:
+            self._interrupts.stop()
+        give_up(attempt, error)
 
     def _again(self, run: RunFolder, attempt: Attempt, number: int) -> None:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
@@ -276,7 +298,7 @@ class Host:
         attempt = Attempt(
             run,
             number,
-            run.take(),
+            run.take(number),
             plan=plan,
             scope=scope,
             places=self.places,
@@ -331,31 +353,17 @@ class Host:
             if interrupts is not None:
                 interrupts.stop()
             runtime.pace.stop()
-            self._close(runtime, attempt, error, display)
+            end(runtime, attempt, error, display, "SIGINT" if interrupts is not None and interrupts.asked else "")
         finally:
             attempt.end()
             self._remember(attempt, runtime)
             self.on_change(attempt.run)
         return attempt.display if runtime.restoring and error is None else {}
 
-    def _close(self, runtime: Runtime, attempt: Attempt, error: BaseException | None, display: Json | None) -> None:
-        if error is not None:
-            attempt.run.note("interrupted", attempt.number, **_cause(error, runtime))
-            return
-        if not runtime.reached_end:  # a magic above the cell swallowed what ended it
-            attempt.run.note("interrupted", attempt.number, cause="exception")
-            return
-        if runtime.restoring:
-            return
-        try:
-            attempt.close(display=display)
-        except NbresumeError as trouble:
-            attempt.run.note("interrupted", attempt.number, cause="exception", error=str(trouble))
-            self.tell(f"{attempt.run.name}: its end could not be saved: {trouble}")
-
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
         now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
-        self._left[attempt.run.id] = _Left(now, runtime.live or runtime.pending is not None or runtime.restoring)
+        was_live = runtime.live or runtime.pending is not None or runtime.restoring
+        self._left[attempt.run.id] = Left(now, was_live, state_of(attempt.scope.values()))
 
 
 class _Nothing:
@@ -373,26 +381,6 @@ class _Nothing:
 
     def last(self, _value: Any) -> None:
         """Display nothing."""
-
-
-def _cause(error: BaseException, runtime: Runtime) -> Json:
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":
-        return {"cause": "stop", "at_boundary": runtime.pending is error}
-    return {"cause": "exception", "error": type(error).__name__}
-
-
-def _stopped(run: RunFolder, decision: Stop) -> StoppedError:
-    if not decision.differences:
-        return StoppedError(
-            f"{run.name} stopped before anything ran: {decision.why}. Choose --on-restart continue or supersede"
-        )
-    lines = "\n".join(f"    {difference}" for difference in decision.differences)
-    return ChangedError(
-        f"{run.name} stopped before anything ran: {decision.why}.\n{lines}\n"
-        f"To go on with the same run, put these back and run the cell again. To start a new run and keep this one: "
-        f"%nbresume supersede {run.name}, then run the cell again (or --on-restart supersede)",
-        decision.differences,
-    )
 
 
 def default_root() -> Path:

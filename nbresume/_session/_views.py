@@ -46,14 +46,15 @@ def views(store: Store) -> list[View]:
 def _family(run: RunFolder) -> tuple[tuple[str, Lineage], ...]:
     """Return the runs that this one superseded, oldest first."""
     found: list[tuple[str, Lineage]] = []
-    ident = str(run.record.get("supersedes", ""))
-    while ident:
+    younger = run
+    while ident := str(younger.record.get("supersedes", "")):
         try:
             old = RunFolder.open(run.path.parent / ident)
         except OSError:
             break
+        old.successor = younger.record
         found.insert(0, (old.id, old.lineage()))
-        ident = str(old.record.get("supersedes", ""))
+        younger = old
     return tuple(found)
 
 
@@ -122,11 +123,11 @@ def say(store: Store, name: str, word: str) -> str:
     state = run.lineage().state
     if state == "running":
         raise StoppedError(f"{run.name} is running: there is nothing to decide before it has stopped")
-    if state in ("superseded", "abandoned"):
+    if state in ("superseded", "failed", "abandoned"):
         raise StoppedError(f"{run.id} is {state}: running its cell starts a new run anyway")
-    if word == "continue" and state == "completed":
-        raise StoppedError(f"{run.name} is complete: running its cell restores the results")
     run.say(word)
+    if word == "continue" and state == "completed":
+        return f"{run.name}: running its cell again lays its results over what is there"
     if word == "continue":
         return f"{run.name}: running its cell again continues it, if what identifies it is equal"
     return f"{run.name}: running its cell again starts a new run; {run.id} is kept and marked superseded"
@@ -144,5 +145,5 @@ def abandon(store: Store, name: str) -> str:
     lineage = run.lineage()
     if lineage.state != "interrupted":
         raise StoppedError(f"{run.id} is {lineage.state}: only an interrupted run can be abandoned")
-    run.note("closed", len(lineage.attempts), how="abandoned")
+    run.note("abandoned", max((one.number for one in lineage.attempts), default=1))
     return f"{run.id} is abandoned; its snapshots stay where they are"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ._index import Elsewhere, elsewhere, enter
+from ._owner import Claim
 from ._run import RunFolder, Store
 from ._snapshot import Snapshot, SnapshotError
 
-__all__ = ["RunFolder", "Snapshot", "SnapshotError", "Store"]
+__all__ = ["Claim", "Elsewhere", "RunFolder", "Snapshot", "SnapshotError", "Store", "elsewhere", "enter"]

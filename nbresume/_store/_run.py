@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -26,7 +27,8 @@ from .. import _fs
 from .._events import Event, Kind, decode, encode, now
 from .._lineage import Lineage, fold
 from .._types import FORMAT, Json
-from ..errors import BusyError, CorruptError, NotFoundError, StoreError
+from ..errors import CorruptError, NotFoundError, StoreError
+from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
 from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
@@ -42,10 +44,13 @@ class RunFolder:
         Its folder.
     record : dict
         The launch record, ``run.json``.
+    successor : dict or None
+        The launch record of the run that superseded it.
     """
 
     path: Path
     record: Json
+    successor: Json | None = None
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -96,18 +101,19 @@ class RunFolder:
 
     def lineage(self) -> Lineage:
         """Tell the lineage, with a look at whether the last attempt lives."""
-        return fold(self.events(), alive=self.is_alive())
+        return fold(self.events(), alive=self.is_alive(), successor=self.successor)
 
     # -------------------------------------------------------------- ownership
 
     def is_alive(self) -> bool:
         """Whether another process, or this one, is at work on the run."""
-        owner = self._owner()
-        if owner.get("pid") == _fs.process_identity()["pid"] and _fs.is_running(owner):
-            return True  # this very process: asking the lock would drop it
-        return _fs.is_locked(self.path / "lock") or (bool(owner) and _fs.is_running(owner))
+        return is_alive(self.path)
 
-    def take(self) -> _fs.Lock:
+    def refuse_while_alive(self) -> None:
+        """Wait a moment for a process that holds the run to end; a ``BusyError`` when it does not."""
+        refuse_while_alive(self.path, self.name)
+
+    def take(self, attempt: int = 1) -> Claim:
         """Become the one that writes.
 
         Raises
@@ -115,29 +121,7 @@ class RunFolder:
         BusyError
             When another process holds the run.
         """
-        if self.is_alive():
-            raise BusyError(
-                f"{self.name} is running in another kernel (process {self._owner().get('pid', '?')}). "
-                "Stop that one first, or give this cell another name"
-            )
-        lock = _fs.Lock(self.path / "lock")
-        if not lock.take():
-            raise BusyError(f"{self.name} was just taken by another kernel. Stop that one first")
-        _fs.write(self.path / "owner", json.dumps(_fs.process_identity()).encode())
-        _fs.remove_leftovers(self.path / "snapshots")
-        return lock
-
-    def leave(self, lock: _fs.Lock) -> None:
-        """Stop being the one that writes."""
-        _fs.remove(self.path / "owner")
-        lock.release()
-
-    def _owner(self) -> Json:
-        try:
-            owner: Json = json.loads((self.path / "owner").read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return owner if isinstance(owner, dict) else {}
+        return take(self.path, self.name, attempt)
 
     # -------------------------------------------------------------- a person's word
 
@@ -256,6 +240,9 @@ class Store:
                 found.append(RunFolder.open(path))
             except StoreError:
                 continue
+        heirs = {run.record.get("supersedes"): run.record for run in found}
+        for run in found:
+            run.successor = heirs.get(run.id)
         yield from sorted(found, key=lambda run: (run.record.get("created", ""), run.name, run.record["number"]))
 
     def unreadable(self, name: str) -> str:
@@ -291,12 +278,38 @@ class Store:
             raise NotFoundError(f"no run named {name!r} in {self.root}. Runs there: {there}")
         return named[-1]
 
-    def create(self, name: str, record: Json) -> RunFolder:
-        """Make the folder of a new run; its record is written once and never changed."""
-        _fs.make_folder(self.root)
+    @contextlib.contextmanager
+    def opening(self, name: str) -> Iterator[None]:
+        """Decide about a name while no other kernel does: two that start at once would each make a run of it.
+
+        Raises
+        ------
+        BusyError
+            When another kernel is at it and does not end.
+        """
+        self._make()
+        lock = _fs.Lock(self.root / f".{name}.lock")
+        wait_for(lock, name)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _make(self) -> None:
+        try:
+            _fs.make_folder(self.root)
+        except OSError as error:
+            raise StoreError(
+                f"no runs can be kept in {self.root}: {error.strerror or error}. Choose another place with --store",
+                str(self.root),
+            ) from error
         ignore = self.root / ".gitignore"
         if not ignore.exists():
             _fs.write(ignore, b"*\n")
+
+    def create(self, name: str, record: Json) -> RunFolder:
+        """Make the folder of a new run; its record is written once and never changed."""
+        self._make()
         number = max((int(run.record["number"]) for run in self.named(name)), default=0) + 1
         ident = f"{name}-{secrets.token_hex(3)}"
         path = self.root / ident

@@ -1,0 +1,168 @@
+"""Who writes a run, and what decides whether that process still lives.
+
+Three things know it, each where the others don't. The record lock dies with its process, whatever machine that was on.
+The owner record tells a process of this machine from every other that ever was: a lock is lost when anything in its
+process closes the file. Where a file system knows no locks, and the record names another machine, only a pulse is left:
+the owner touches its record every few seconds.
+
+None of them is beyond doubt: a machine that is suspended loses its lock and has no pulse. So a writer looks at the
+record before each snapshot, and one that has lost the run stops there; what it wrote in between belongs to an attempt
+that is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from .. import _fs
+from .._types import Json
+from ..errors import BusyError
+
+PATIENCE = 2.5
+"""Seconds to wait for an owner to end: a kernel whose server died lives on for up to one beside the new one."""
+STILL = 30.0
+"""Seconds without a pulse after which an owner that nothing else is known of is taken for dead."""
+_STEP = 0.1
+_SETTLE = 0.3
+"""Seconds in which two that take a run without locks both write the record; the later one has it."""
+
+
+class Claim:
+    """The right to write a run, until ``leave``.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    record : dict
+        What its owner record says.
+    lock : Lock
+        Taken.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether another kernel has been found to have taken the run over.
+    """
+
+    def __init__(self, folder: Path, record: Json, lock: _fs.Lock) -> None:
+        self.lost = False
+        self._folder, self._record, self._lock = folder, record, lock
+        self._pulse = None if lock.is_known else _fs.Pulse(folder / "owner")
+
+    def holds(self) -> bool:
+        """Whether the run is still ours: this process may have stood still while another took it over."""
+        return owner(self._folder) == self._record
+
+    def check(self) -> None:
+        """Check that the run is still ours; nothing may be written to it when it is not.
+
+        Raises
+        ------
+        BusyError
+            When another kernel has taken it over.
+        """
+        if not self.holds():
+            self.lost = True
+            raise BusyError(
+                "another kernel has taken this run over while this one stood still. This cell stops here and writes no "
+                "more; what it computed since its last snapshot is done again there"
+            )
+
+    def leave(self) -> None:
+        """Stop being the one that writes; a second call does nothing."""
+        if self._pulse is not None:
+            self._pulse.stop()
+        if self._lock.is_taken and self.holds():
+            _fs.remove(self._folder / "owner")
+        self._lock.release()
+
+
+def owner(folder: Path) -> Json:
+    """Read who writes a run; empty when nobody says."""
+    try:
+        record: Json = json.loads((folder / "owner").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether another process, or this one, is at work on a run."""
+    record = owner(folder)
+    if _fs.is_running(record):
+        return True  # this very process maybe: asking the lock would drop it
+    locked = _fs.is_locked(folder / "lock")
+    if locked is None and record and not _fs.is_from_here(record):
+        return _fs.age(folder / "owner") < STILL
+    return bool(locked)
+
+
+def refuse_while_alive(folder: Path, name: str) -> None:
+    """Wait a moment for the process that holds a run to end.
+
+    Raises
+    ------
+    BusyError
+        When it does not.
+    """
+    end = time.monotonic() + PATIENCE
+    while is_alive(folder):
+        if time.monotonic() > end:
+            raise BusyError(_sentence(folder, name))
+        time.sleep(_STEP)
+
+
+def wait_for(lock: _fs.Lock, name: str) -> None:
+    """Take a lock that is held for moments only.
+
+    Raises
+    ------
+    BusyError
+        When it is held for longer.
+    """
+    end = time.monotonic() + 2 * PATIENCE
+    while not lock.take():
+        if time.monotonic() > end:
+            raise BusyError(f"another kernel is about to start or continue {name}. Run this cell again when it is done")
+        time.sleep(_STEP)
+
+
+def take(folder: Path, name: str, attempt: int) -> Claim:
+    """Become the one that writes.
+
+    Raises
+    ------
+    BusyError
+        When another process holds the run.
+    """
+    refuse_while_alive(folder, name)
+    lock = _fs.Lock(folder / "lock")
+    if not lock.take():
+        raise BusyError(f"{name} was just taken by another kernel, which goes on with it. Stop that one first")
+    record = {**_fs.process_identity(), "attempt": attempt, "key": _fs.unique()}
+    claim = Claim(folder, record, lock)
+    try:
+        _fs.write(folder / "owner", json.dumps(record).encode())
+        if not lock.is_known:
+            time.sleep(_SETTLE)
+        claim.check()
+        _fs.remove_leftovers(folder / "snapshots")
+    except BaseException:
+        claim.leave()
+        raise
+    return claim
+
+
+def _sentence(folder: Path, name: str) -> str:
+    record = owner(folder)
+    if not record or _fs.is_from_here(record):
+        where, way = f"in another kernel (process {record.get('pid', '?')})", ""
+    elif _fs.is_locked(folder / "lock") is None:
+        where = f"on another machine, which gave a sign of life {_fs.age(folder / 'owner'):.0f} s ago"
+        way = f". If that machine is gone, run this cell again in {STILL:.0f} s"
+    else:
+        where, way = "in a kernel on another machine", ""
+    return f"{name} is running {where}. Stop that one first, or give this cell another name{way}"
