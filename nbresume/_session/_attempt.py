@@ -103,11 +103,11 @@ class Attempt:
 
     def tell(self, text: str) -> None:
         """Show a line that does not belong to the cell's own output."""
-        self.log.muted = True
+        before, self.log.muted = self.log.muted, True
         try:
             self._tell(text)
         finally:
-            self.log.muted = False
+            self.log.muted = before
 
     # ------------------------------------------------------------------ snapshots
 
@@ -244,6 +244,7 @@ class Attempt:
         """
         self._snapshot = snapshot
         self._fresh = fresh
+        self.log.muted = True  # what the set-up prints again stands there already
         self._active = float(snapshot.meta.get("active", 0.0))
         return Way(tuple(snapshot.meta["cursor"]))
 
@@ -351,6 +352,7 @@ class Attempt:
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
+        self.log.muted = False
         self.put_files_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
