@@ -75,7 +75,7 @@ def killed(program: Program, kills: list[Kill]) -> tuple[str, list[str]]:
         return f"killed {place} times", differences(plain, outcome, folder)
 
 
-boundaries = st.one_of(st.integers(1, 4), st.integers(1, 9), st.integers(1, 30))
+boundaries = st.one_of(st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 30))
 kills = st.lists(st.tuples(boundaries, st.sampled_from(["before", "after"])), min_size=1, max_size=2)
 
 
