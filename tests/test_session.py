@@ -625,3 +625,13 @@ def test_no_line_stands_twice_in_the_log_when_the_set_up_prints_again(tmp_path, 
     assert attempt("", PRINTS, tmp_path).status == "ended"
     (log,) = (tmp_path / ".nbresume").glob("*/log.txt")
     assert log.read_text().splitlines() == ["set-up", "step 0", "step 1", "step 2", "end"]
+
+
+@pytest.mark.parametrize("every", ["3", "60s", "auto"])
+def test_what_the_first_iteration_makes_impossible_is_refused_after_it_whatever_every_says(notebook, every):
+    """A loop is not let run for hours before its first snapshot says that it could not have been saved."""
+    cell = "import threading\nlog, held = [], []\nfor i in range(9):\n    log.append(i)\n    held.append(threading.Lock())\n"
+    error = notebook.fails(f"%%resumable t --vars log,held --every {every}\n{cell}")
+    assert isinstance(error, RefusedError)
+    assert "held[0]" in str(error)
+    assert notebook["log"] == [0]

@@ -57,6 +57,8 @@ class Boundaries(Path):
             if self._doubt is not None:
                 raise self._doubt
             self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
+            if not self._finished:
+                self.pace.force()  # what the body makes unsaveable shows after one iteration, and not hours later
         except RefusedError as error:
             if self._is_inside_a_loop(frame):
                 self._atomic.add(self._innermost_call_label())
