@@ -103,11 +103,8 @@ class Attempt:
 
     def tell(self, text: str) -> None:
         """Show a line that does not belong to the cell's own output."""
-        before, self.log.muted = self.log.muted, True
-        try:
+        with self.log.quiet():
             self._tell(text)
-        finally:
-            self.log.muted = before
 
     # ------------------------------------------------------------------ snapshots
 

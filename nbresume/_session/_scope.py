@@ -25,7 +25,7 @@ from .._capture import (
     culprit,
     unsaveable,
 )
-from .._identity import class_data, fingerprint
+from .._identity import fingerprint
 from .._transform import ITEM, RUNTIME, CellPlan, UnitPlan
 from ..errors import RefusedError, UnsaveableError
 from ._frames import Frame
@@ -37,7 +37,7 @@ from ._parts import blame_frames, frame_parts
 from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
-from ._sharing import beside, holds_containers, share
+from ._sharing import Beside, holds_containers, share
 from ._skip import is_bar
 from ._watch import Watch
 
@@ -109,7 +109,7 @@ class Scope:
         self._given: dict[str, Any] = {}
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
-        self._beside: dict[str, set[str]] = {}
+        self._beside = Beside({}, {}, ())
         self._watch = Watch(found, places, self.bindable)
         self._memories = Memories(places, asked="cache_info" in plan.source)
         inputs = found.inputs | (self._watch.data() if found.any_name else set())
@@ -140,17 +140,10 @@ class Scope:
                 self._must_save(name, self.places[name])
         for place in list(self._inputs):
             self._look_at_input(place)
-        self._look_beside()
-
-    def _look_beside(self) -> None:
-        """Find, once for a run, what the cell does not read and would find torn off from what it does read."""
         own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
         own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
-        self._beside = beside(
-            self.places.namespace, {place: self.places[place] for place in own if place in self.places}
-        )
-        for name in self.bindable:
-            self._beside.pop(name, None)
+        known = {place: self.places[place] for place in own if place in self.places}
+        self._beside = Beside(self.places.namespace, known, self.bindable)
 
     def _must_save(self, name: str, value: Any) -> None:
         error = unsaveable(value, definitions=self.definitions)
@@ -292,10 +285,7 @@ class Scope:
     def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
         """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
         found = {place for place, known in self._inputs.items() if share(known.met, captured.met)}
-        for name in [name for name, places in self._beside.items() if not places.isdisjoint(values)]:
-            del self._beside[name]
-            if name not in self.places or name in values:
-                continue
+        for name in [name for name in self._beside.joining(values) if name in self.places and name not in values]:
             if unsaveable(self.places[name], definitions=self.definitions) is None:
                 found.add(name)
             else:
@@ -339,11 +329,8 @@ class Scope:
         names |= {place for place in self.joined if place in self.places}
         names -= {RUNTIME, ITEM}
         values = {name: self.places[name] for name in names}
-        for kind in [one for one in values.values() if isinstance(one, type) and one.__module__ == "__main__"]:
-            # Of a class that the cell defines, the launch could not know what it counts in its attributes.
-            places = [f"{kind.__qualname__}.{name}" for name in class_data(kind)]
-            values |= {place: self.places[place] for place in places if place in self.places}
-        return dict(sorted(values.items()))
+        # Of a class that the cell defines, the launch could not know what it counts in its attributes.
+        return dict(sorted((values | self.places.of_classes(values.values())).items()))
 
     def _refuse_kinds(self, values: dict[str, Any], needed: frozenset[str], remade: frozenset[str]) -> None:
         """Drop what was found unsaveable before and is still of the same type, without another try."""

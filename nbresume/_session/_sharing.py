@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import gc
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,32 @@ def share(one: dict[int, Any], other: dict[int, Any]) -> bool:
     return any(
         key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items()
     )
+
+
+class Beside:
+    """Names of a notebook that a cell does not know, and that hold an object which one of its names holds.
+
+    Saved without them, the cell's own would come back as other objects. They join what is saved when that joins.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+        All names of the notebook.
+    cell : mapping of str to object
+        What the cell can read, by place.
+    skip : set of str
+        Names that the cell binds by itself.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], cell: Mapping[str, Any], skip: Container[str]) -> None:
+        self._waiting = {name: places for name, places in beside(namespace, cell).items() if name not in skip}
+
+    def joining(self, saved: Mapping[str, Any]) -> list[str]:
+        """Return, once each, the names that hold an object of what is saved now."""
+        found = [name for name, places in self._waiting.items() if not places.isdisjoint(saved)]
+        for name in found:
+            del self._waiting[name]
+        return found
 
 
 def beside(namespace: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, set[str]]:
