@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._capture import rng_state
+from ._capture import layout, rng_state
 from ._identity import fingerprint
 from ._magic._scratch import scratch_shell
 from ._session._attempt import Attempt
@@ -39,7 +39,7 @@ class Outcome:
     status : str
         ``ended``, ``killed`` or ``error``.
     values : dict of str to (str, str)
-        Fingerprint and short text of each name asked for, of the random streams, and of files.
+        Fingerprint and short text of each name asked for, of how they hang together, of the random streams and files.
     error : str
         Type and text of what ended it.
     boundaries : int
@@ -237,6 +237,8 @@ def _attempt_here(  # what one process is told
                 "error", error=f"{type(error).__name__}: {error}", boundaries=boundaries[0], printed=printed.getvalue()
             )
     values = {name: _told(shell.user_ns.get(name, "(not bound)")) for name in names}
+    hang = layout({name: shell.user_ns[name] for name in names if name in shell.user_ns})
+    values["what is shared, and in which order"] = _told(hang)[0], "; ".join(hang)
     values["random streams"] = _told(rng_state())
     values |= {name: _told(Path(name).read_bytes() if Path(name).exists() else "(no file)") for name in files}
     return Outcome("ended", values, boundaries=boundaries[0], printed=printed.getvalue())

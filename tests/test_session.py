@@ -635,3 +635,35 @@ def test_an_input_that_the_loop_makes_unsaveable_is_refused_and_never_taken_for_
     found = attempt(setup, cell, tmp_path)
     assert found.status == "error"
     assert found.error.startswith("UnsaveableError: cannot save 'jobs"), found.error
+
+
+PRINTS = """\
+%%resumable train --vars n --every 1 --on-restart continue
+print("set-up")
+n = 0
+for i in range(3):
+    print("step", i)
+    n += i
+print("end")
+"""
+
+
+@pytest.mark.parametrize("boundary", [1, 2, 4])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_line_stands_twice_in_the_log_when_the_set_up_prints_again(tmp_path, boundary, when):
+    """What a set-up prints again on a resume, or a launch that is repeated, stands in the run's log already."""
+    killed = attempt("", PRINTS, tmp_path, kill_at=boundary, when=when)
+    assert killed.status == "killed"
+    assert attempt("", PRINTS, tmp_path).status == "ended"
+    (log,) = (tmp_path / ".nbresume").glob("*/log.txt")
+    assert log.read_text().splitlines() == ["set-up", "step 0", "step 1", "step 2", "end"]
+
+
+@pytest.mark.parametrize("every", ["3", "60s", "auto"])
+def test_what_the_first_iteration_makes_impossible_is_refused_after_it_whatever_every_says(notebook, every):
+    """A loop is not let run for hours before its first snapshot says that it could not have been saved."""
+    cell = "import threading\nlog, held = [], []\nfor i in range(9):\n    log.append(i)\n    held.append(threading.Lock())\n"
+    error = notebook.fails(f"%%resumable t --vars log,held --every {every}\n{cell}")
+    assert isinstance(error, RefusedError)
+    assert "held[0]" in str(error)
+    assert notebook["log"] == [0]

@@ -275,6 +275,46 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "log = []\nfor i in range(3):\n    for p in params:\n        p -= 0.1\n    log.append(params[0] is W)\n",
         "import numpy as np\nW = np.ones(2)\nparams = [W, np.zeros(2)]",
     ),
+    "a name that the cell does not read, and that holds what it changes": (
+        "xs,ys,nest,d,A,row,same",
+        "for i in range(3):\n    xs.append(i)\n    A += i\n",
+        "xs = [1]\nys = xs\nd = {}\nA = np.zeros((2, 2))\nrow = A[1]\nnest = {'deep': {'rows': [[0], ys]}, 'd': d}\nsame = (lambda: (nest['deep'], d, row))",
+    ),
+    "a list inside an input that does not change": (
+        "log,t,cfg",
+        "log = []\nfor i in range(4):\n    log += [t[0], cfg.layers]\n    if i == 2: log[0].append(i); log[1].append(i)\n",
+        "class Cfg: pass\ncfg, t = Cfg(), ([1], [2])\ncfg.layers = [1]",
+    ),
+    "a class of the cell that counts": (
+        "log",
+        "class Node:\n    made, all = 0, []\n    def __init__(self):\n        Node.made += 1\n        Node.all.append(Node.made)\nlog = []\nfirst = Node()\nfor i in range(3):\n    Node()\n    log.append((Node.made, list(Node.all)))\n",
+        "",
+    ),
+    "a class defined in the body": (
+        "log",
+        "log = []\nfor k in range(3):\n    class T:\n        xs = []\n        for i in range(2):\n            xs.append(i + random.randrange(3))\n    log.append(T.xs)\n",
+        "",
+    ),
+    "names that only exec and globals() show": (
+        "log,hid",
+        "log, hid = [], 0\nfor i in range(4):\n    globals()['hid'] += i\n    exec('acc = globals().get(\"acc\", 0) + i')\n    log.append((hid, eval('acc')))\n",
+        "",
+    ),
+    "a function that calls itself": (
+        "r",
+        "r = f(3)\n",
+        "def f(n):\n    out = []\n    for i in range(n):\n        t = f(n - 1)\n        out.append((i, t, random.random()))\n    return out\n",
+    ),
+    "a function that an inner one shares a counter with": (
+        "log",
+        "log = []\nfor i in range(3):\n    x = run(i)\n    log.append(x)\n",
+        "def run(k):\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n    for i in range(k):\n        up()\n    return n\n",
+    ),
+    "a method with private names": (
+        "o",
+        "o = K()\no.run(3)\n",
+        "class K:\n    def __init__(self): self.__w = 0\n    def run(self, n):\n        for i in range(n):\n            self.__w += random.randrange(9)\n",
+    ),
     "DataLoader": (
         "log,w",
         "log, w = [], torch.zeros(2)\nfor e in range(2):\n    for x, y in loader:\n        w += (x.sum(0) + torch.randn(2))\n        log.append(y.tolist())\n",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ._ambient import ambient_state, put_ambient
-from ._explain import culprit, reachable, unsaveable
+from ._explain import belongs_to_process, culprit, reachable, unsaveable
 from ._functions import carries_state
 from ._graph import Captured, Definitions, capture, content_digest, restore
+from ._layout import layout
+from ._memory import share_memory_at
 from ._rng import draws_differ, put_rng, rng_encoded, rng_look, rng_names, rng_state, rng_unsaved
 from ._sets import keeps_order
 
@@ -13,12 +15,14 @@ __all__ = [
     "Captured",
     "Definitions",
     "ambient_state",
+    "belongs_to_process",
     "capture",
     "carries_state",
     "content_digest",
     "culprit",
     "draws_differ",
     "keeps_order",
+    "layout",
     "put_ambient",
     "put_rng",
     "reachable",
@@ -28,5 +32,6 @@ __all__ = [
     "rng_names",
     "rng_state",
     "rng_unsaved",
+    "share_memory_at",
     "unsaveable",
 ]

@@ -32,7 +32,7 @@ def culprit(path: str, value: Any, error: BaseException, *, definitions: Definit
     seen: set[int] = set()
     for _ in range(_DEPTH):
         seen.add(id(value))
-        for step, part in _parts(value):
+        for step, part in parts_of(value):
             found = None if id(part) in seen else unsaveable(part, definitions=definitions)
             if found is not None:
                 path, value, error = path + step, part, found
@@ -57,11 +57,11 @@ def reachable(value: Any, limit: int = 10_000) -> dict[int, Any]:
     waiting = [(value, 0)]
     while waiting and len(found) < limit:
         one, depth = waiting.pop()
-        if id(one) in found or isinstance(one, _IMMUTABLE) or _of_process(one):
+        if id(one) in found or isinstance(one, _IMMUTABLE) or belongs_to_process(one):
             continue
         found[id(one)] = one
         if depth < _DEEP:
-            waiting += [(part, depth + 1) for _, part in _parts(one)]
+            waiting += [(part, depth + 1) for _, part in parts_of(one)]
     return found
 
 
@@ -69,7 +69,8 @@ _DEEP = 5
 _PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "threading", "_thread", "logging", "_io", "io", "weakref"})
 
 
-def _of_process(one: Any) -> bool:
+def belongs_to_process(one: Any) -> bool:
+    """Whether an object is part of the kernel rather than of what the user computes."""
     if isinstance(one, dict) and "__builtins__" in one:
         return True
     owner = getattr(one, "__self__", one)
@@ -88,7 +89,7 @@ def unsaveable(value: Any, *, definitions: Definitions) -> Exception | None:
     return None
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value with how they are reached."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", part) for key, part in list(value.items()))

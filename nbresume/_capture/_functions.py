@@ -59,9 +59,10 @@ class Definitions:
 
     def of(self, obj: Any) -> Definition | None:
         """Describe a function or class that its own name finds; None for any other."""
-        if obj.__module__ != "__main__" or self._lookup(obj.__qualname__) is not obj or carries_state(obj):
-            return None
         known = self._known.get(id(obj))
+        found = self._lookup(obj.__qualname__) is obj or (known is not None and known[1] in self._remade)
+        if obj.__module__ != "__main__" or not found or carries_state(obj):
+            return None
         if known is None or known[0] is not obj:
             known = obj, Definition(obj.__qualname__, fingerprint(obj, code_only=True).digest, _copy(obj))
             self._known[id(obj)] = known
@@ -89,7 +90,8 @@ class Definitions:
                 raise ReplayError(f"{name} is not defined. Run the cell that defines it, then this one again")
             import dill
 
-            self._remade[definition] = dill.loads(definition.copy)
+            made = self._remade[definition] = dill.loads(definition.copy)
+            self._known[id(made)] = made, definition
         return self._remade[definition]
 
     @staticmethod

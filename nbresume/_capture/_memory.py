@@ -228,6 +228,17 @@ def bounds(value: Any) -> tuple[int, int]:
     return low, low + (last + 1) * int(value.element_size())
 
 
+def share_memory_at(value: Any) -> int:
+    """Return what arrays and tensors of one memory have in common: the address of the first byte of its owner."""
+    if isinstance(value, np.ndarray):
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        return bounds(value)[0]
+    if is_dense_tensor(value) and value.device.type == "cpu" and value.numel():
+        return int(value.untyped_storage().data_ptr())
+    return 0
+
+
 def _spans(value: Any) -> bool:
     if type(value) is np.ndarray:
         return bool(value.size)

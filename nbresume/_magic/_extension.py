@@ -106,9 +106,12 @@ class Extension:
         body = ast.Module(tree.body[1:], [])
         if not body.body:
             raise RefusedError("the cell is empty", "Put the loop below the magic line", 1)
-        # Compiled as the user wrote it first. What can't be is handed back: IPython shows it as Python's own error.
+        # Compiled as the user wrote it first, and as IPython does it: statement by statement. What can't be is handed
+        # back, and shown as Python's own error.
         try:
-            compile(body, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            for statement in body.body:
+                one = ast.Module([statement], [])
+                compile(one, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         except SyntaxError:
             return body
         rewritten, number = self.host.rewrite(body, line, self.config.defaults(), timed=timed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,6 +45,15 @@ class OutputLog:
                 del self._stream.write
         self._file.close()
         self._file = None
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Copy nothing for a while: what is said is not the cell's."""
+        before, self.muted = self.muted, True
+        try:
+            yield
+        finally:
+            self.muted = before
 
     def length(self) -> int:
         """Bytes logged so far."""

@@ -105,11 +105,8 @@ class Attempt:
 
     def tell(self, text: str) -> None:
         """Show a line that does not belong to the cell's own output."""
-        self.log.muted = True
-        try:
+        with self.log.quiet():
             self._tell(text)
-        finally:
-            self.log.muted = False
 
     # ------------------------------------------------------------------ snapshots
 
@@ -243,6 +240,7 @@ class Attempt:
         """
         self._snapshot = snapshot
         self._fresh = fresh
+        self.log.muted = True  # what the set-up prints again stands there already
         self._active = float(snapshot.meta.get("active", 0.0))
         return Way(tuple(snapshot.meta["cursor"]))
 
@@ -355,6 +353,7 @@ class Attempt:
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
+        self.log.muted = False
         self.put_files_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()

@@ -42,7 +42,7 @@ class Boundaries(Path):
         if not self.live:
             return False
         del self.stack[frame.depth + 1 :]
-        if self._atomic and any(f.kind == "call" and f.label in self._atomic for f in self.stack):
+        if self._is_in_an_atomic_call:
             return True
         self._finished += frame.count > 0
         if not self.is_mine:
@@ -53,34 +53,48 @@ class Boundaries(Path):
             return True
         for stream in rng_unsaved():
             self._say_once(f"a random stream that can't be saved is in use, a resume may differ: {stream}")
+        if (error := self._snapshot(frame)) is not None:
+            return self._halt(error)
+        return self._halt(KeyboardInterrupt()) if self.stopping and not self._is_in_an_atomic_call else True
+
+    def _snapshot(self, frame: Frame) -> NbresumeError | None:
+        """Take a snapshot; returns what has to end the cell, if anything has."""
         try:
             if self._doubt is not None:
                 raise self._doubt
             self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
+            if not self._finished:
+                self.pace.force()  # what the body makes unsaveable shows after one iteration, and not hours later
         except RefusedError as error:
-            if self._is_inside_a_loop(frame):
-                self._atomic.add(self._innermost_call_label())
-                self.pace.force()
-                self._say_once(
-                    f"no snapshots inside {self._innermost_call_label()}(), only at the loop around it: {error}"
-                )
-                return True
-            if self._finished <= 1 and self.attempt.number == 1:
-                return self._halt(error)
-            # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
-            self._unprotected(error)
+            return self._refused(frame, error)
         except StoreError as error:
             self._unprotected(error)
         except BusyError as error:
-            return self._halt(error)
-        if self.stopping:
-            return self._halt(KeyboardInterrupt())
-        return True
+            return error
+        return None
+
+    def _refused(self, frame: Frame, error: RefusedError) -> RefusedError | None:
+        """Choose what a refusal does: end the cell as long as little is lost, else say that it is not protected."""
+        if self._is_inside_a_loop(frame):
+            label = self._innermost_call_label()
+            self._atomic.add(label)
+            self.pace.force()
+            self._say_once(f"no snapshots inside {label}(), only at the loop around it: {error}")
+            return None
+        if self._finished <= 1 and self.attempt.number == 1:
+            return error
+        # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
+        self._unprotected(error)
+        return None
 
     @property
     def is_mine(self) -> bool:
         """Whether this is the process and the thread that the cell runs in."""
         return os.getpid() == self._pid and threading.get_ident() == self._thread
+
+    @property
+    def _is_in_an_atomic_call(self) -> bool:
+        return bool(self._atomic) and any(f.kind == "call" and f.label in self._atomic for f in self.stack)
 
     def _is_in_an_atomic_loop(self) -> bool:
         """Whether a loop whose items can't be made again lies inside another loop: that one has boundaries, then."""

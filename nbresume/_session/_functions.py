@@ -14,7 +14,7 @@ from typing import Any
 
 from .._identity import reads_and_writes
 from .._transform import UnitPlan, rewrite_function
-from .._transform._names import LOOPS, bound_names, is_point, own_nodes, read_names
+from .._transform._names import FUNCTIONS, LOOPS, bound_names, is_point, own_nodes, read_names
 from ..errors import RefusedError
 
 
@@ -90,7 +90,8 @@ def _followable(node: ast.FunctionDef) -> bool:
     inner = [n for statement in node.body for n in own_nodes(statement)]
     plain = all(isinstance(d, (ast.Name, ast.Attribute)) and "resumable" in ast.unparse(d) for d in node.decorator_list)
     stops = any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor)) for n in inner)
-    return plain and not stops and any(isinstance(n, LOOPS) or is_point(n) for n in inner)
+    holds = any(isinstance(n, LOOPS) or is_point(n) for n in inner)
+    return plain and holds and not stops and not _shares_cells(node)
 
 
 def _definition(function: types.FunctionType) -> ast.FunctionDef | None:
@@ -109,8 +110,12 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef | None:
 def _shares_cells(node: ast.FunctionDef) -> bool:
     """Whether functions inside share variables with it: restored, each would have cells of its own."""
     bound = bound_names(node.body) | {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
-    inner = [n for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.Lambda)) and n is not node]
-    return any(read_names(one) & bound - {getattr(one, "name", "")} for one in inner)
+    inner = [n for n in ast.walk(node) if isinstance(n, FUNCTIONS) and n is not node]
+    return any((read_names(one) | _rebinds(one)) & bound - {getattr(one, "name", "")} for one in inner)
+
+
+def _rebinds(function: ast.AST) -> set[str]:
+    return set().union(*(n.names for n in ast.walk(function) if isinstance(n, ast.Nonlocal)))
 
 
 class Functions:
@@ -167,7 +172,7 @@ class Functions:
 
     def _rewrite(self, function: types.FunctionType) -> Rewritten | None:
         node = _definition(function)
-        if node is None or not _followable(node) or node.name != function.__name__ or _shares_cells(node):
+        if node is None or not _followable(node) or node.name != function.__name__:
             return None
         holds_loop = finder(ast.Module([], []), self._namespace)
         try:
@@ -183,19 +188,27 @@ class Functions:
 
 
 def _compile(node: ast.FunctionDef, function: types.FunctionType) -> types.CodeType:
-    """Compile a rewritten function as the user's own: same file, same lines, same closure."""
+    """Compile a rewritten function as the user's own: same file, same lines, same closure, same private names."""
     free = function.__code__.co_freevars
+    # A name of its own: the user's would hide the global one, by which a function calls itself.
+    node.name = "__nbresume_function__"
+    kind = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
+    inner: ast.stmt = node
+    if kind.isidentifier():
+        inner = ast.ClassDef(kind, bases=[], keywords=[], body=[node], decorator_list=[])
     outer = ast.FunctionDef(
         "__nbresume_outer__",
         ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
-        [node],
+        [inner],
         [],
     )
     ast.copy_location(outer, node)
+    ast.copy_location(inner, node)
     module = ast.fix_missing_locations(ast.Module([outer], []))
     code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
-    for name in ("__nbresume_outer__", node.name):
+    for name in ("__nbresume_outer__", *([kind] if inner is not node else []), node.name):
         code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+    code = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     if code.co_freevars != free:
         # A variable that only the rewrite dropped or ordered otherwise would take another's cell.
         code = code.replace(co_freevars=tuple(sorted(code.co_freevars)))

@@ -14,7 +14,7 @@ from .._identity import Identity
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
-from .._store import RunFolder, Snapshot, Store, elsewhere, enter
+from .._store import RunFolder, Store, elsewhere, enter
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
 from ..errors import OptionError, RefusedError, StoppedError
@@ -261,7 +261,7 @@ class Host:
                 run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
                 self.tell(f"{run.name}: continued, attempt {number}, from {where}")
                 self.tell(f"    random streams put back: {rng}; to start anew instead: %nbresume supersede {run.name}")
-                self._cut_log(run, snapshot, number)
+                self._cut_log(run, int(snapshot.meta["log"]), number)
             if fresh:
                 attempt.files.set_aside(attempt.recorded_files, number)
                 put_rng(run.record["rng"])
@@ -281,13 +281,13 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
+        self._cut_log(run, 0, number)
         attempt.put_files_back()
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
 
-    def _cut_log(self, run: RunFolder, snapshot: Snapshot, number: int) -> None:
+    def _cut_log(self, run: RunFolder, length: int, number: int) -> None:
         log = run.path / "log.txt"
-        length = int(snapshot.meta["log"])
         if log.exists() and log.stat().st_size > length:
             _fs.make_folder(run.path / "aside")
             _fs.copy_prefix(log, run.path / "aside" / f"{number:04d}-log.txt", log.stat().st_size)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from .._identity import class_data
 
 Namespace = dict[str, Any]
 
@@ -38,6 +40,12 @@ class Places:
     def names_in(self, home: str) -> Mapping[str, Any]:
         """Return the names that a home holds: the notebook (an empty text), ``module:`` or ``Class.``."""
         return self._home(home)[0]
+
+    def of_classes(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return what classes of the notebook among some values hold as data, by place."""
+        kinds = [one for one in values if isinstance(one, type) and one.__module__ == "__main__"]
+        places = [f"{kind.__qualname__}.{name}" for kind in kinds for name in class_data(kind)]
+        return {place: self[place] for place in places if place in self}
 
     def __contains__(self, place: str) -> bool:
         names, name, _ = self._home(place)

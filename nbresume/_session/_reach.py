@@ -231,9 +231,15 @@ def reach(plan: CellPlan, places: Places) -> Reached:
     walk = _Walk(places, frozenset(unit.bound - unit.entry))
     walk.names(sorted(unit.entry | unit.read_inside | unit.reads))
     walk.text(plan.source)
-    cell = compile(plan.source, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    walk.found.any_name |= reaches_any_name(cell)
+    walk.found.any_name |= any(reaches_any_name(_compiled(node)) for node in ast.parse(plan.source).body)
     return walk.found
+
+
+def _compiled(statement: ast.stmt) -> types.CodeType:
+    """Compile one statement of a cell by itself, as IPython does: ``global x`` may follow a use of x."""
+    module = ast.Module([statement], [])
+    code: types.CodeType = compile(module, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return code
 
 
 def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:

@@ -37,14 +37,12 @@ from ._parts import blame_frames, frame_parts
 from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
-from ._sharing import is_hidden, share, shares
+from ._sharing import Beside, holds_containers, share
 from ._skip import is_bar
 from ._watch import Watch
 
 _NOT_INPUTS = (types.ModuleType, type)
 _CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
-_WIDE = 1000
-_CONTAINERS = (list, dict, set, bytearray)
 _MOVING = frozenset(
     {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
 )
@@ -111,6 +109,7 @@ class Scope:
         self._given: dict[str, Any] = {}
         self._kinds_unsaveable: dict[str, type] = {}
         self._inputs: dict[str, _Input] = {}
+        self._beside = Beside({}, {}, ())
         self._watch = Watch(found, places, self.bindable)
         self._memories = Memories(places, asked="cache_info" in plan.source)
         inputs = found.inputs | (self._watch.data() if found.any_name else set())
@@ -141,6 +140,10 @@ class Scope:
                 self._must_save(name, self.places[name])
         for place in list(self._inputs):
             self._look_at_input(place)
+        own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
+        own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
+        known = {place: self.places[place] for place in own if place in self.places}
+        self._beside = Beside(self.places.namespace, known, self.bindable)
 
     def _must_save(self, name: str, value: Any) -> None:
         error = unsaveable(value, definitions=self.definitions)
@@ -159,7 +162,7 @@ class Scope:
         self._inputs[place] = _Input(digest, met)
         if is_clock(value):
             self._join(place, "a time")
-        if type(value) in _CONTAINERS or (place in self.plan.unit.mutated and place.isidentifier()):
+        if holds_containers(value) or (place in self.plan.unit.mutated and place.isidentifier()):
             self._join(place, "the cell changes it" if place in self.plan.unit.mutated else "")
 
     def _moves_on(self, place: str, value: Any, error: Exception) -> UnsaveableError:
@@ -264,7 +267,8 @@ class Scope:
             self.adopt(self._given, ())
 
     def _refuse_what_comes_apart(self, values: Mapping[str, Any], needed: frozenset[str]) -> None:
-        made_again = [name for name in {*self.opaque, *(needed - values.keys())} if name in self.places]
+        made_again = {*self.opaque, *(needed - values.keys() - self._inputs.keys())}
+        made_again = {name for name in made_again if name in self.places}
         carried = {*self.plan.unit.mutated, *self.plan.options.declared}
         changing = [name for name in values if name in carried or self.joined.get(name)]
         if made_again and changing:
@@ -281,15 +285,11 @@ class Scope:
     def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
         """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
         found = {place for place, known in self._inputs.items() if share(known.met, captured.met)}
-        for name, value in self.places.namespace.items():
-            if name in values or name in self._inputs or name in self.opaque or is_hidden(name):
-                continue
-            parts = value if type(value) in (list, tuple) and len(value) < _WIDE else ()
-            if any(shares(part, captured.met) for part in (value, *parts)):
-                if unsaveable(value, definitions=self.definitions) is None:
-                    found.add(name)
-                else:
-                    self.opaque[name] = ""
+        for name in [name for name in self._beside.joining(values) if name in self.places and name not in values]:
+            if unsaveable(self.places[name], definitions=self.definitions) is None:
+                found.add(name)
+            else:
+                self.opaque[name] = ""
         return found
 
     def bars(self) -> dict[str, int]:
@@ -328,7 +328,9 @@ class Scope:
         names |= {name for name in self.plan.options.declared if name in self.places}
         names |= {place for place in self.joined if place in self.places}
         names -= {RUNTIME, ITEM}
-        return {name: self.places[name] for name in sorted(names)}
+        values = {name: self.places[name] for name in names}
+        # Of a class that the cell defines, the launch could not know what it counts in its attributes.
+        return dict(sorted((values | self.places.of_classes(values.values())).items()))
 
     def _refuse_kinds(self, values: dict[str, Any], needed: frozenset[str], remade: frozenset[str]) -> None:
         """Drop what was found unsaveable before and is still of the same type, without another try."""
@@ -382,8 +384,9 @@ class Scope:
     def adopt(self, saved: Iterable[str], gone: Iterable[str]) -> None:
         """Take over what an earlier attempt saved: what it had joined stays joined, what was gone stays gone."""
         for place in saved:
-            if self._inputs.pop(place, None) is not None or not self.follows(place):
-                self.joined[place] = ""
+            self._inputs.pop(place, None)
+            if place not in self.bindable and place not in self.plan.options.declared:
+                self.joined.setdefault(place, "")
             self.opaque.pop(place, None)
         self._watch.adopt(gone)
 

@@ -1,26 +1,131 @@
-"""Whether values have a mutable object in common."""
+"""Whether values have a mutable object in common, memory included."""
 
 from __future__ import annotations
 
 import enum
+import gc
 import types
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from .._capture import belongs_to_process, share_memory_at
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)})
 _STATELESS = (np.dtype, np.generic, enum.Enum, type, types.FunctionType, types.ModuleType)
+_NEVER = (np.dtype, np.generic, enum.Enum, type, types.ModuleType, types.BuiltinFunctionType, types.CodeType)
+_PLAIN = (list, dict, set, bytearray)
 
 
 def share(one: dict[int, Any], other: dict[int, Any]) -> bool:
     """Whether two graphs have a mutable object in common."""
     small, large = sorted((one, other), key=len)
-    return any(shares(value, large) for value in small.values())
+    return any(
+        key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items()
+    )
 
 
-def shares(value: Any, met: Mapping[int, Any]) -> bool:
-    """Whether a value is one of the mutable objects of a graph."""
-    return id(value) in met and not isinstance(value, _STATELESS) and not _is_dtype(value)
+class Beside:
+    """Names of a notebook that a cell does not know, and that hold an object which one of its names holds.
+
+    Saved without them, the cell's own would come back as other objects. They join what is saved when that joins.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+        All names of the notebook.
+    cell : mapping of str to object
+        What the cell can read, by place.
+    skip : set of str
+        Names that the cell binds by itself.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], cell: Mapping[str, Any], skip: Container[str]) -> None:
+        self._waiting = {name: places for name, places in beside(namespace, cell).items() if name not in skip}
+
+    def joining(self, saved: Mapping[str, Any]) -> list[str]:
+        """Return, once each, the names that hold an object of what is saved now."""
+        found = [name for name, places in self._waiting.items() if not places.isdisjoint(saved)]
+        for name in found:
+            del self._waiting[name]
+        return found
+
+
+def beside(namespace: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Find the names of a notebook that a cell does not know, and that hold an object which one of its names holds.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+        All names of the notebook.
+    cell : mapping of str to object
+        What the cell can read, by place.
+
+    Returns
+    -------
+    dict of str to set of str
+        Such a name, and the places it shares something with.
+    """
+    owners: dict[int, set[str]] = {}
+    waiting = {name: held(value) for name, value in namespace.items() if name not in cell and not is_hidden(name)}
+    found: dict[str, set[str]] = {}
+    arriving = {place: held(value) for place, value in cell.items()}
+    while arriving:
+        for place, objects in arriving.items():
+            for key in objects:
+                owners.setdefault(key, set()).add(place)
+        # What joins may bring others along, which share nothing with the cell itself.
+        arriving = {name: objects for name, objects in waiting.items() if not owners.keys().isdisjoint(objects)}
+        for name, objects in arriving.items():
+            del waiting[name]
+            found[name] = set().union(*(owners[key] for key in objects if key in owners))
+    return found
+
+
+def held(value: Any) -> dict[int, Any]:
+    """Return the mutable objects that a value holds at any depth, by ``id``, and arrays by where their memory lies."""
+    found: dict[int, Any] = {}
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) in _ATOMS or id(one) in found or isinstance(one, _NEVER) or belongs_to_process(one):
+            continue
+        found[id(one)] = one
+        memory = share_memory_at(one)
+        if memory:
+            found[memory] = one
+        waiting += inside(one)
+    # Constants are shared by whoever writes them: what a tuple holds counts, and not the tuple.
+    return {key: one for key, one in found.items() if not isinstance(one, (tuple, frozenset, *_STATELESS))}
+
+
+def inside(one: Any) -> Iterable[Any]:
+    """Return what an object holds, a step deep; the globals of a function are nobody's own."""
+    if type(one) in (list, tuple, set, frozenset) and set(map(type, one)) <= _ATOMS:
+        return ()
+    if isinstance(one, types.FunctionType):
+        return [*(one.__closure__ or ()), *(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), vars(one)]
+    if isinstance(one, np.ndarray) and one.dtype.hasobject:  # it doesn't tell Python's collector
+        return [*one.ravel().tolist()]
+    return gc.get_referents(one)
+
+
+def holds_containers(value: Any) -> bool:
+    """Whether a value holds a plain container that code could get at, put elsewhere and change there."""
+    waiting, seen = [value], set()
+    while waiting:
+        one = waiting.pop()
+        if type(one) in _PLAIN:
+            return True
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if type(one) is tuple or isinstance(one, (types.FunctionType, types.CellType, types.MethodType)):
+            waiting += inside(one)
+        elif type(one).__module__ == "__main__" and hasattr(one, "__dict__"):
+            waiting += vars(one).values()
+    return False
 
 
 def is_hidden(name: str) -> bool:

@@ -96,8 +96,22 @@ def read_inside_functions(nodes: Iterable[ast.AST]) -> set[str]:
     for node in nodes:
         for inner in ast.walk(node):
             if isinstance(inner, SCOPES):
-                found |= read_names(inner)
+                found |= _free_reads(inner)
     return found
+
+
+def _free_reads(node: ast.AST) -> set[str]:
+    """Return the names a tree reads and that its functions don't bind as their own."""
+    if isinstance(node, ast.Name):
+        return read_names(node)
+    found: set[str] = set().union(*map(_free_reads, ast.iter_child_nodes(node)))
+    if not isinstance(node, FUNCTIONS):
+        return found
+    body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
+    shared = (n for statement in body for n in own_nodes(statement) if isinstance(n, (ast.Global, ast.Nonlocal)))
+    own = bound_names(body) | {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+    headers = set().union(*map(read_names, _own_children(node)))
+    return (found - (own - {name for one in shared for name in one.names})) | headers
 
 
 def read_outside_headers(nodes: Iterable[ast.AST]) -> set[str]:
