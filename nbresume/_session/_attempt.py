@@ -30,6 +30,7 @@ from ._places import Places
 from ._reach import IMMUTABLE
 from ._scope import Scope, Selection
 from ._skip import is_bar
+from ._texts import sources_of, texts_read
 
 
 class Attempt:
@@ -65,7 +66,13 @@ class Attempt:
     ) -> None:
         self.run, self.number, self.plan = run, number, plan
         self.scope, self.places, self.definitions = scope, places, definitions
-        self.files = Files(run.path, run.path.parent, places.namespace)
+        self.files = Files(
+            run.path,
+            run.path.parent,
+            places.namespace,
+            sources=sources_of(plan, scope.reached, places),
+            values=lambda: texts_read(scope),
+        )
         self.log = OutputLog(run.path / "log.txt")
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
@@ -86,7 +93,7 @@ class Attempt:
 
     def start(self) -> None:
         """Begin to follow files and output."""
-        self.files.start()
+        self.files.start(self._seq)
         self.log.start()
 
     def end(self) -> None:
@@ -203,6 +210,7 @@ class Attempt:
             goes = set(keep.to_prune([one.seq for one in self._there]))
             self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
             self._there = [one for one in self._there if one.seq not in goes]
+            self.files.committed(meta["files"], snapshot.seq, [one.seq for one in self._there])
         finally:
             self._let_go()
 
@@ -247,11 +255,26 @@ class Attempt:
         self._active = float(snapshot.meta.get("active", 0.0))
         return Way(tuple(snapshot.meta["cursor"]))
 
+    def check_files(self) -> None:
+        """Check, before anything is touched, that the user's files can be put back."""
+        self.files.check(self._recorded, self._snapshot_seq)
+
+    def undo_files(self) -> None:
+        """Undo what was done to the user's files since the snapshot, or since the launch where there is none."""
+        self._tell_cut(self.files.undo(self._recorded, self._snapshot_seq))
+
+    def set_files_aside(self) -> None:
+        """Move the user's files away before what stands on the way runs again."""
+        self.files.set_aside(self._recorded, self.number)
+
     @property
-    def recorded_files(self) -> list[Json]:
-        """Files of the user's that have to be put back."""
-        known: list[Json] = self._snapshot.meta["files"] if self._snapshot is not None else []
-        return [*known, *self.files.later(known)]
+    def _recorded(self) -> Json:
+        files: Json = self._snapshot.meta["files"] if self._snapshot is not None else {}
+        return files
+
+    @property
+    def _snapshot_seq(self) -> int:
+        return self._snapshot.seq if self._snapshot is not None else -1
 
     @property
     def unsaved(self) -> tuple[str, ...]:
@@ -351,7 +374,7 @@ class Attempt:
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
-        self.put_files_back(whole=whole)
+        self._tell_cut(self.files.put_back(self._recorded, whole=whole))
         self.files.put_readers(meta["readers"])
         self._bind()
         for name, n in meta["bars"].items():
@@ -364,9 +387,8 @@ class Attempt:
         self._since = time.monotonic()
         put_rng(meta["rng"])
 
-    def put_files_back(self, *, whole: bool = False) -> None:
-        """Put the user's files back as the snapshot knew them, or as they were before the run; tell what is cut."""
-        for name, length in self.files.put_back(self.recorded_files, whole=whole):
+    def _tell_cut(self, cut: list[tuple[str, int]]) -> None:
+        for name, length in cut:
             self.run.note("cut", self.number, file=name, bytes=length)
             self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
 

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _fs
 from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity
+from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
@@ -70,6 +71,7 @@ class Host:
         self._named: dict[str, str] = {}
         self._left: dict[str, _Left] = {}
         self._interrupts: Interrupts | None = None
+        self._files: Files | None = None
         self._differences: tuple[str, ...] = ()
         self._identity: Identity | None = None
 
@@ -234,7 +236,7 @@ class Host:
                 self._again(run, attempt, number)
                 return
             way = attempt.back_to(snapshot, fresh=fresh)
-            attempt.files.check(attempt.recorded_files)
+            attempt.check_files()
             if complete:
                 self.tell(f"{run.name}: already complete; its results are restored, no iteration runs")
             else:
@@ -246,8 +248,10 @@ class Host:
                     f"to start anew instead: %nbresume supersede {run.name}"
                 )
                 self._cut_log(run, snapshot, number)
+            if not complete:
+                attempt.undo_files()
             if fresh:
-                attempt.files.set_aside(attempt.recorded_files, number)
+                attempt.set_files_aside()
                 put_rng(run.record["rng"])
             self._run(attempt, way, setup=fresh, complete=complete)
         except BaseException:
@@ -259,7 +263,8 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
-        attempt.put_files_back()
+        attempt.check_files()
+        attempt.undo_files()
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
 
@@ -285,7 +290,9 @@ class Host:
             hold=interrupts.hold,
             let_go=interrupts.let_go,
         )
-        self.attempt, self._interrupts = attempt, interrupts
+        if self._files is not None:
+            attempt.files.inherit(self._files)
+        self.attempt, self._interrupts, self._files = attempt, interrupts, attempt.files
         return attempt
 
     def _run(self, attempt: Attempt, way: Way | None, *, setup: bool, complete: bool = False) -> None:
