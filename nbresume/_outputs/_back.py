@@ -121,8 +121,8 @@ class Back:
 
     def _rename_back(self, record: Json) -> None:
         source, target = Path(record["path"]), Path(record["to"])
-        if not os.path.lexists(target) or identity_of(target) != record["id"]:
-            return  # undone already, or overwritten since, by what has been undone already
+        if not os.path.lexists(target) or not (identity_of(target) == record["id"] or self._holds(target, record)):
+            return  # undone already
         if os.path.lexists(source):
             self.moves.keep(source)
         _fs.make_open_folder(source.parent)
@@ -258,7 +258,7 @@ class Back:
         """Whether a file begins with what a record says, or is it where it is written as a whole."""
         if entry.get("copy") and entry.get("how") != "append":
             return self._copies.equals(entry["copy"], path)
-        return "tail" in entry and tail_digest(path, entry["length"]) == entry["tail"]
+        return "tail" in entry and path.is_file() and tail_digest(path, entry["length"]) == entry["tail"]
 
 
 def _stand(handles: list[IO[Any]], at: list[int | None]) -> None:

@@ -147,9 +147,13 @@ class Files:
             self._note(source, destroys=True, stays=False)  # the set-up will rename it again
         self._touch(target, None, destroys=True)
         if not self._away and source not in self._new:
-            self._journal.add("renamed", durable=True, path=source, to=target, id=identity_of(Path(source)))
+            found = look(Path(source))
+            self._journal.add("renamed", durable=True, to=target, id=identity_of(Path(source)), **found)
+            self._noted.pop(target, None)
+            self._last.pop(target, None)  # it is another file now, which no snapshot knows by this name
         for path in [path for path in self._known if path == source or path.startswith(source + os.sep)]:
             known = self._known[path]
+            known.entry = {}
             self._known[target + path[len(source) :]] = known
             self._known[path] = Known(known.how, lasting=known.lasting)
         self._known.setdefault(source, Known(lasting=True))

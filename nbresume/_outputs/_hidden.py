@@ -62,10 +62,10 @@ class Names:
             self.folders.add(os.path.realpath(text))
             return
         self._add_folder(folder)
-        if "." in name.strip("."):
-            self.whole.add(name)
-        elif folder and name:
+        if folder and name.endswith(("_", "-", ".")):
             self.parts.add((name, ""))
+        elif "." in name.strip(".") or (folder and name):
+            self.whole.add(name)
 
     def _add_folder(self, folder: str) -> None:
         if folder and os.path.isdir(folder):  # noqa: PTH112

@@ -51,12 +51,11 @@ class Journal:
         """Note what is about to happen."""
         record: Json = {"op": op, "seq": self.next, **facts}
         self.records.append(record)
-        line = json.dumps(record).encode()
         if durable:
-            _fs.append(self.path, line)
+            _fs.append(self.path, _line(record))
         else:
             with _fs.open_log(self.path) as log:
-                log.write(line + b"\n")
+                log.write(_line(record))
 
     def since(self, seq: int) -> list[Json]:
         """Return what happened after a snapshot."""
@@ -65,7 +64,7 @@ class Journal:
     def undone(self, seq: int) -> None:
         """Note that all since a snapshot has been undone."""
         if self.since(seq):
-            _fs.append(self.path, json.dumps({"op": "undone", "to": seq}).encode())
+            _fs.append(self.path, _line({"op": "undone", "to": seq}))
             self.records = [record for record in self.records if record["seq"] <= seq]
 
     def at_launch(self) -> list[Json]:
@@ -82,4 +81,8 @@ class Journal:
             return
         launch = {id(record) for record in self.at_launch()}
         self.records = [record for record in self.records if record["seq"] > oldest or id(record) in launch]
-        _fs.write(self.path, b"".join(json.dumps(record).encode() + b"\n" for record in self.records))
+        _fs.write(self.path, b"".join(map(_line, self.records)))
+
+
+def _line(record: Json) -> bytes:
+    return json.dumps(record).encode() + b"\n"
