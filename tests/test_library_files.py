@@ -49,8 +49,7 @@ IN_PLACE = {
     ),
     "shelve": ("with shelve.open('shelf') as s:\n    s[str(len(s))] = random.random()\n", "shelf.dat,shelf.dir"),
     "os.truncate": (
-        "with open('cut.txt', 'a') as f: f.write('y' * 5)\n"
-        "os.truncate('cut.txt', os.path.getsize('cut.txt') - 2)\n",
+        "with open('cut.txt', 'a') as f: f.write('y' * 5)\nos.truncate('cut.txt', os.path.getsize('cut.txt') - 2)\n",
         "cut.txt",
     ),
 }
@@ -58,11 +57,17 @@ WHOLE = {
     "torch.save": ("torch.save(torch.full((3,), random.random()), 'last.pt')\n", "last.pt"),
     "torch.save, if better": ("if random.random() < 0.6: torch.save(torch.tensor([i]), 'best.pt')\n", "best.pt"),
     "torch.save, a file each": ("torch.save(torch.tensor([random.random()]), f'step_{i}.pt')\n", "step_0.pt,step_2.pt"),
-    "numpy": ("np.save('a.npy', np.full(i + 1, i))\nnp.savetxt('a.txt', np.full(i + 1, i))\nnp.full(9, i).tofile('a.bin')\n", "a.npy,a.txt,a.bin"),
+    "numpy": (
+        "np.save('a.npy', np.full(i + 1, i))\nnp.savetxt('a.txt', np.full(i + 1, i))\nnp.full(9, i).tofile('a.bin')\n",
+        "a.npy,a.txt,a.bin",
+    ),
     "pickle": ("with open('state.pkl', 'wb') as f: pickle.dump([i] * (5 - i), f)\n", "state.pkl"),
     "pathlib": ("Path('p.txt').write_text('y' * (5 - i))\n", "p.txt"),
     "gzip": ("with gzip.GzipFile('rows.gz', 'ab', mtime=0) as f: f.write(bytes([i] * 9))\n", "rows.gz"),
-    "bz2 and lzma": ("with bz2.open('rows.bz2', 'at') as f: f.write(str(i))\nwith lzma.open('rows.xz', 'at') as f: f.write(str(i))\n", "rows.bz2,rows.xz"),
+    "bz2 and lzma": (
+        "with bz2.open('rows.bz2', 'at') as f: f.write(str(i))\nwith lzma.open('rows.xz', 'at') as f: f.write(str(i))\n",
+        "rows.bz2,rows.xz",
+    ),
     "larger than a record": ("np.save('large.npy', np.full(30_000, i))\n", "large.npy"),
     "larger, one file each": ("np.save(f'part-{i}.npy', np.full(30_000, i))\n", "part-0.npy,part-2.npy"),
 }
@@ -75,7 +80,10 @@ NAMES = {
         "np.save('m.tmp.npy', np.full(30_000, random.random()))\nos.replace('m.tmp.npy', 'm.npy')\n",
         "m.npy,m.tmp.npy",
     ),
-    "torch, written beside and renamed": ("torch.save(torch.tensor([i]), 't.tmp')\nos.replace('t.tmp', 't.pt')\n", "t.pt,t.tmp"),
+    "torch, written beside and renamed": (
+        "torch.save(torch.tensor([i]), 't.tmp')\nos.replace('t.tmp', 't.pt')\n",
+        "t.pt,t.tmp",
+    ),
     "the last three": (
         "np.save(f'keep-{i}.npy', np.full(9_000 * (i + 1), i))\nif i >= 2: os.remove(f'keep-{i - 2}.npy')\n",
         "keep-0.npy,keep-1.npy,keep-2.npy,keep-3.npy",
@@ -84,13 +92,22 @@ NAMES = {
         "if os.path.exists('cur.txt'): shutil.move('cur.txt', 'old.txt')\nPath('cur.txt').write_text(f'{i}' * 9)\n",
         "cur.txt,old.txt",
     ),
-    "copied": ("Path('src.txt').write_text(str(i))\nshutil.copy('src.txt', f'copy{i}.txt')\n", "copy0.txt,copy2.txt,src.txt"),
+    "copied": (
+        "Path('src.txt').write_text(str(i))\nshutil.copy('src.txt', f'copy{i}.txt')\n",
+        "copy0.txt,copy2.txt,src.txt",
+    ),
     "a link to the latest": (
         "Path(f'run{i}.txt').write_text(str(i))\nif os.path.islink('latest'): os.remove('latest')\nos.symlink(f'run{i}.txt', 'latest')\n",
         "latest,run0.txt",
     ),
-    "a folder each": ("os.mkdir(f'dir{i}')\nPath(f'dir{i}/x.txt').write_text(str(random.random()))\n", "dir0/x.txt,dir2/x.txt"),
-    "a folder made and removed": ("os.mkdir('scratch')\nPath('scratch/x').write_text('x')\nshutil.rmtree('scratch')\n", "scratch/x"),
+    "a folder each": (
+        "os.mkdir(f'dir{i}')\nPath(f'dir{i}/x.txt').write_text(str(random.random()))\n",
+        "dir0/x.txt,dir2/x.txt",
+    ),
+    "a folder made and removed": (
+        "os.mkdir('scratch')\nPath('scratch/x').write_text('x')\nshutil.rmtree('scratch')\n",
+        "scratch/x",
+    ),
     "a temporary file": (
         "with tempfile.NamedTemporaryFile('w', dir='.', delete=False) as f: f.write(str(i))\nos.rename(f.name, 'named.txt')\n",
         "named.txt",
@@ -118,8 +135,14 @@ def files(writers):
 def before(writers):
     """An earlier cell that has written the same files, once: it does not do so again in a new kernel."""
     body = "".join(statements for statements, _ in writers.values()) + "open('once', 'w').close()\n"
-    head = "for one in os.listdir('.'):\n    if one.startswith('dir') and os.path.isdir(one): shutil.rmtree(one)\n" if "dir{i}" in body else ""
-    return "if not os.path.exists('once'):\n    i = 0\n    random.seed(5)\n" + "".join(f"    {line}\n" for line in (body + head).splitlines())
+    head = (
+        "for one in os.listdir('.'):\n    if one.startswith('dir') and os.path.isdir(one): shutil.rmtree(one)\n"
+        if "dir{i}" in body
+        else ""
+    )
+    return "if not os.path.exists('once'):\n    i = 0\n    random.seed(5)\n" + "".join(
+        f"    {line}\n" for line in (body + head).splitlines()
+    )
 
 
 @pytest.mark.parametrize("writers", [IN_PLACE, WHOLE, NAMES], ids=["in place", "whole", "names"])

@@ -95,9 +95,7 @@ def _tell(follower: Follower, event: str, args: tuple[Any, ...]) -> None:
         _telling.discard(thread)
 
 
-_EVENTS = frozenset(
-    "open os.truncate os.remove os.link os.symlink os.rename os.mkdir os.rmdir sqlite3.connect".split()
-)
+_EVENTS = frozenset("open os.truncate os.remove os.link os.symlink os.rename os.mkdir os.rmdir sqlite3.connect".split())
 
 
 def _absolute(file: Any) -> str | None:

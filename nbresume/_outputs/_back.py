@@ -108,8 +108,8 @@ class Back:
                     cut += self._restore(record)
                 case "renamed":
                     self._rename_back(record)
-                case "made":
-                    _fs.remove_empty(Path(record["path"]))
+                case "made" if Path(record["path"]).is_dir():
+                    self._unmake(Path(record["path"]))
                 case "unmade":
                     _fs.make_open_folder(Path(record["path"]))
         if seen:
@@ -127,6 +127,12 @@ class Back:
             self.moves.keep(source)
         _fs.make_open_folder(source.parent)
         _fs.rename(target, source)
+
+    def _unmake(self, folder: Path) -> None:
+        """Take a folder away that the cell has made; what is still in it was written by something that tells nobody."""
+        _fs.remove_empty(folder)
+        if folder.exists():
+            self.moves.keep(folder)
 
     def _undo_hidden(self, seen: Json, recorded: set[str]) -> Cut:
         """Undo what changed in the folders without a word of anybody."""
@@ -153,13 +159,13 @@ class Back:
 
     def _is_as(self, path: Path, record: Json) -> bool:
         """Whether a file is untouched."""
-        if "link" in record or record["length"] is None:
-            return look(path) == {key: record[key] for key in ("path", "length", "link") if key in record} and (
-                "link" in record or not os.path.lexists(path)
-            )
+        if "link" in record:
+            return look(path).get("link") == str(record["link"])
+        if record["length"] is None:
+            return not os.path.lexists(path)
         if record.get("copy"):
             return self._copies.is_there(record["copy"]) and self._copies.equals(record["copy"], path)
-        return look(path).get("sig") == record["sig"]
+        return bool(look(path).get("sig") == record["sig"])
 
     # ------------------------------------------------------------------ as the snapshot knew them
 
@@ -182,10 +188,6 @@ class Back:
             self._bring(path, None, record)
         elif aside is not None and has_prefix and tail_digest(aside, record["length"]) == record["tail"]:
             _fs.copy_prefix(aside, path, record["length"])
-
-    def recover(self) -> None:
-        """Put files back that an attempt had moved aside and could not put back itself."""
-        self.moves.recover()
 
     def put_back(self, recorded: list[Json], *, whole: bool = False) -> Cut:
         """Put every recorded file back as the snapshot knew it.

@@ -80,7 +80,9 @@ class Copies:
             return
         kept = self.folder / copy["kept"]
         if not kept.exists():
-            raise ReplayError(f"the copy of {target.name} is gone from the run's folder. Put it back, or supersede the run")
+            raise ReplayError(
+                f"the copy of {target.name} is gone from the run's folder. Put it back, or supersede the run"
+            )
         _fs.copy_prefix(kept, target, kept.stat().st_size)
 
     def prune(self, used: Iterable[str]) -> None:

@@ -8,111 +8,25 @@ that works after a death as well.
 
 Not every file that changes in a folder is the cell's, and to put another notebook's file back would be a disaster. So a
 file counts only if the cell *names* it: its name, or the beginning and end of a name that it puts together, stands in
-the code that the cell reaches or in a variable that it reads; or it lies in a folder that the cell has made.
+the code that the cell reaches or in a variable that it reads; or it lies in a folder that the cell has made. A name of
+which only the end is the cell's is spoken of, and left alone.
 """
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from .._types import Json
-from ._known import SETTLED, Signature, signature
+from ._copies import Copies
+from ._known import SETTLED, Signature, look, signature
+from ._names import Names
 
 _NEVER = (".ipynb", ".py", ".pyc")
-_LONGEST = 400
-_FORMAT = re.compile(r"\{[^{}]*\}|%[-#0-9.]*[a-z]")
-
-
-@dataclass(slots=True)
-class Names:
-    """Names of files that stand in code and in values.
-
-    Attributes
-    ----------
-    whole : set of str
-        Names without their folders.
-    parts : set of (str, str)
-        How a name that is put together begins and ends.
-    folders : set of str
-        Folders they speak of.
-    """
-
-    whole: set[str] = field(default_factory=set)
-    parts: set[tuple[str, str]] = field(default_factory=set)
-    folders: set[str] = field(default_factory=set)
-    _awaited: set[str] = field(default_factory=set)
-    """Folders that are not there yet."""
-
-    def add(self, text: str) -> None:
-        """Take a text for a path, if it looks like one."""
-        if not text or len(text) > _LONGEST or "\n" in text or ("." not in text and "/" not in text):
-            return
-        found = list(_FORMAT.finditer(text))
-        if found:
-            self._add_parts(text[: found[0].start()], text[found[-1].end() :])
-            return
-        folder, name = os.path.split(text)
-        if os.path.isdir(text):  # noqa: PTH112
-            self.folders.add(os.path.realpath(text))
-            return
-        self._add_folder(folder)
-        if folder and name.endswith(("_", "-", ".")):
-            self.parts.add((name, ""))
-        elif "." in name.strip(".") or (folder and name):
-            self.whole.add(name)
-
-    def _add_folder(self, folder: str) -> None:
-        if folder and os.path.isdir(folder):  # noqa: PTH112
-            self.folders.add(os.path.realpath(folder))
-        elif folder:
-            self._awaited.add(folder)
-
-    def look_again(self) -> None:
-        """Find folders that have been made since."""
-        awaited, self._awaited = self._awaited, set()
-        for folder in awaited:
-            self._add_folder(folder)
-
-    def _add_parts(self, head: str, tail: str) -> None:
-        folder, head = os.path.split(head)
-        self._add_folder(folder)
-        if head and ("." in head + tail or folder):
-            self.parts.add((head, tail.rpartition("/")[2]))
-
-    def add_source(self, source: str) -> None:
-        """Take every text of a piece of code."""
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            return
-        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values]
-                self.add("".join(parts))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
-                self.add(node.value)
-
-    def name(self, name: str) -> bool:
-        """Whether a file's name is among them; a database's journal belongs to it."""
-        if name in self.whole or any(name.startswith(head) and name.endswith(tail) for head, tail in self.parts):
-            return True
-        return any(name.startswith(one) and name[len(one)] == "-" for one in self.whole)
-
-    def to_json(self) -> Json:
-        """Return them as JSON values."""
-        return {"whole": sorted(self.whole), "parts": sorted(self.parts), "folders": sorted(self.folders)}
-
-    @classmethod
-    def from_json(cls, told: Json) -> Names:
-        """Return them from JSON values."""
-        return cls(set(told["whole"]), {(head, tail) for head, tail in told["parts"]}, set(told["folders"]))
+_LIMIT = 1 << 20
+"""Bytes up to which a file that the cell names, and has not been seen to write, is copied in advance."""
 
 
 class Hidden:
@@ -126,6 +40,8 @@ class Hidden:
         The code that the cell reaches.
     values : callable
         Returns the texts that the cell reads just now.
+    copies : Copies
+        Where small ones are kept in advance.
     """
 
     def __init__(
@@ -133,14 +49,18 @@ class Hidden:
         path_of: Callable[[str], str | None],
         sources: Iterable[str],
         values: Callable[[], Iterable[str]],
+        copies: Copies,
     ) -> None:
-        self._path_of, self._values = path_of, values
+        self._path_of, self._values, self._copies = path_of, values, copies
         self.names = Names(folders={os.path.realpath(".")})
         for source in sources:
             self.names.add_source(source)
         self.made: set[str] = set()
         """Folders that the cell has made: all in them is its own."""
         self.seen: dict[str, Signature] = {}
+        self.doubtful: dict[str, Signature] = {}
+        """Files of which the cell names only the end."""
+        self._kept: dict[str, tuple[Signature, Json]] = {}
         self._looked = 0
 
     def start(self) -> None:
@@ -149,25 +69,49 @@ class Hidden:
         self._learn()
         self.seen = self._list()
 
-    def changed(self) -> set[str]:
-        """Look again; returns the files that something has written since."""
+    def changed(self) -> tuple[set[str], set[str]]:
+        """Look again.
+
+        Returns
+        -------
+        changed : set of str
+            Files that something has written since.
+        doubtful : set of str
+            Files of which the cell names only the end, and that somebody has written since.
+        """
+        seen, doubtful = self.seen, self.doubtful
         since, self._looked = self._looked - SETTLED, time.time_ns()
         self._learn()
-        now = self._list()
-        changed = {path for path, found in now.items() if self.seen.get(path, found) != found}
-        changed |= {path for path in now.keys() - self.seen.keys() if _touched_after(path, since)}
-        self.seen = now
-        return changed
+        self.seen = self._list()
+        return _differing(seen, self.seen, since), _differing(doubtful, self.doubtful, since)
 
     def _learn(self) -> None:
         """Learn names from what has been bound since, and folders that are there now."""
         for text in self._values():
-            self.names.add(text)
+            self.names.add_value(text)
         self.names.look_again()
 
-    def record(self) -> Json:
-        """Describe what was seen, for a later process to compare."""
-        return {"names": self.names.to_json(), "made": sorted(self.made), "seen": self.seen, "at": self._looked}
+    def record(self, known: Container[str], read: Container[str]) -> Json:
+        """Describe what was seen of files that nobody has been seen to write: a death may come before we see it.
+
+        Parameters
+        ----------
+        known, read : container of str
+            Files that are followed, and files that Python reads: those are described elsewhere, or not written.
+        """
+        seen = {path: found for path, found in self.seen.items() if path not in known}
+        kept = {path: self._keep(path, found, copy=path not in read) for path, found in seen.items()}
+        names, made = self.names.to_json(), sorted(self.made)
+        return {"names": names, "made": made, "seen": seen, "kept": kept, "at": self._looked}
+
+    def _keep(self, path: str, found: Signature, *, copy: bool) -> Json:
+        before, kept = self._kept.get(path, (None, {}))
+        if before != found:
+            kept = look(Path(path))
+            if copy and found[0] <= _LIMIT:
+                kept["copy"] = self._copies.keep(Path(path), found[0])
+            self._kept[path] = found, kept
+        return kept
 
     def adopt(self, record: Json) -> None:
         """Take over what an earlier attempt knew."""
@@ -194,24 +138,33 @@ class Hidden:
         return changed, sorted(seen.keys() - now.keys()), sorted(new)
 
     def _list(self) -> dict[str, Signature]:
-        found = {}
+        found: dict[str, Signature] = {}
+        self.doubtful = {}
         for folder in self.names.folders | self.made:
-            for name in self._names_in(folder):
+            for name, sure in self._names_in(folder):
                 path = self._path_of(os.path.join(folder, name))  # noqa: PTH118
-                look = signature(Path(path)) if path is not None else None
-                if path is not None and look is not None:
-                    found[path] = look
+                seen = signature(Path(path)) if path is not None else None
+                if path is not None and seen is not None:
+                    (found if sure else self.doubtful)[path] = seen
         return found
 
-    def _names_in(self, folder: str) -> Iterator[str]:
+    def _names_in(self, folder: str) -> Iterator[tuple[str, bool]]:
         try:
             names = os.listdir(folder)  # noqa: PTH208  # names alone, of what may be a large folder
         except OSError:
             return
         own = folder in self.made
         for name in names:
-            if not name.startswith(".") and not name.endswith(_NEVER) and (own or self.names.name(name)):
-                yield name
+            if not name.startswith(".") and not name.endswith(_NEVER):
+                if own or self.names.has(name):
+                    yield name, True
+                elif self.names.may_have(name):
+                    yield name, False
+
+
+def _differing(before: dict[str, Signature], now: dict[str, Signature], since: int) -> set[str]:
+    changed = {path for path, found in now.items() if before.get(path, found) != found}
+    return changed | {path for path in now.keys() - before.keys() if _touched_after(path, since)}
 
 
 def _touched_after(path: str, since: int) -> bool:

@@ -72,6 +72,8 @@ class Attempt:
             places.namespace,
             sources=sources_of(plan, scope.reached, places),
             values=lambda: texts_read(scope),
+            warn=self.warn,
+            told=self._tell_cut,
         )
         self.log = OutputLog(run.path / "log.txt")
         self.disturbed = False
@@ -251,30 +253,10 @@ class Attempt:
             Whether this process has not run the cell before; else inputs may have been changed by the attempt before.
         """
         self._snapshot = snapshot
+        self.files.back_to(snapshot.meta["files"], snapshot.seq)
         self._fresh = fresh
         self._active = float(snapshot.meta.get("active", 0.0))
         return Way(tuple(snapshot.meta["cursor"]))
-
-    def check_files(self) -> None:
-        """Check, before anything is touched, that the user's files can be put back."""
-        self.files.check(self._recorded, self._snapshot_seq)
-
-    def undo_files(self) -> None:
-        """Undo what was done to the user's files since the snapshot, or since the launch where there is none."""
-        self._tell_cut(self.files.undo(self._recorded, self._snapshot_seq))
-
-    def set_files_aside(self) -> None:
-        """Move the user's files away before what stands on the way runs again."""
-        self.files.set_aside(self._recorded, self.number)
-
-    @property
-    def _recorded(self) -> Json:
-        files: Json = self._snapshot.meta["files"] if self._snapshot is not None else {}
-        return files
-
-    @property
-    def _snapshot_seq(self) -> int:
-        return self._snapshot.seq if self._snapshot is not None else -1
 
     @property
     def unsaved(self) -> tuple[str, ...]:
@@ -374,7 +356,7 @@ class Attempt:
                 "another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
-        self._tell_cut(self.files.put_back(self._recorded, whole=whole))
+        self.files.put_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
         for name, n in meta["bars"].items():
@@ -387,10 +369,9 @@ class Attempt:
         self._since = time.monotonic()
         put_rng(meta["rng"])
 
-    def _tell_cut(self, cut: list[tuple[str, int]]) -> None:
-        for name, length in cut:
-            self.run.note("cut", self.number, file=name, bytes=length)
-            self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
+    def _tell_cut(self, name: str, length: int) -> None:
+        self.run.note("cut", self.number, file=name, bytes=length)
+        self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
 
     def put_world(self, rng: Json, ambient: dict[str, Any]) -> None:
         """Put random streams and ambient state where they were at an earlier place of the run."""

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import _fs
 from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity
 from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
-from .._store import RunFolder, Snapshot, Store
+from .._store import RunFolder, Store
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json, Word
 from ..errors import BusyError, ChangedError, NbresumeError, OptionError, RefusedError, StoppedError
@@ -236,7 +235,7 @@ class Host:
                 self._again(run, attempt, number)
                 return
             way = attempt.back_to(snapshot, fresh=fresh)
-            attempt.check_files()
+            attempt.files.check()
             if complete:
                 self.tell(f"{run.name}: already complete; its results are restored, no iteration runs")
             else:
@@ -247,11 +246,11 @@ class Host:
                     f"    random streams put back: {rng_names(snapshot.meta['rng'])}; "
                     f"to start anew instead: %nbresume supersede {run.name}"
                 )
-                self._cut_log(run, snapshot, number)
+                attempt.log.cut_back(int(snapshot.meta["log"]), run.path / "aside" / f"{number:04d}-log.txt")
             if not complete:
-                attempt.undo_files()
+                attempt.files.undo()
             if fresh:
-                attempt.set_files_aside()
+                attempt.files.set_aside(number)
                 put_rng(run.record["rng"])
             self._run(attempt, way, setup=fresh, complete=complete)
         except BaseException:
@@ -263,18 +262,10 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
-        attempt.check_files()
-        attempt.undo_files()
+        attempt.files.check()
+        attempt.files.undo()
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
-
-    def _cut_log(self, run: RunFolder, snapshot: Snapshot, number: int) -> None:
-        log = run.path / "log.txt"
-        length = int(snapshot.meta["log"])
-        if log.exists() and log.stat().st_size > length:
-            _fs.make_folder(run.path / "aside")
-            _fs.copy_prefix(log, run.path / "aside" / f"{number:04d}-log.txt", log.stat().st_size)
-            _fs.truncate(log, length)
 
     def _attempt(self, run: RunFolder, number: int, plan: CellPlan, scope: Scope) -> Attempt:
         interrupts = Interrupts(self.stop, plainly=plan.unit.catches_interrupt)

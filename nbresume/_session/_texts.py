@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import os
+import sys
+import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .._transform import CellPlan
 from ._places import Places
-from ._reach import Reached
+from ._reach import Reached, source_of
 from ._scope import Scope
 
 _WIDE = 100
@@ -24,14 +25,13 @@ def sources_of(plan: CellPlan, found: Reached, places: Places) -> Iterator[str]:
         if kind == "module":
             yield _module_source(rest)
         elif kind == "class":
-            yield _class_source(places.namespace.get(rest))
+            value = places.namespace.get(rest)
+            yield _class_source(value) if isinstance(value, type) else ""
         elif name.endswith("()"):
             yield part.text
 
 
 def _module_source(name: str) -> str:
-    import sys
-
     try:
         return Path(sys.modules[name].__file__ or "").read_text(encoding="utf-8")
     except (KeyError, OSError, ValueError, AttributeError):
@@ -39,12 +39,9 @@ def _module_source(name: str) -> str:
 
 
 def _class_source(value: Any) -> str:
-    import textwrap
-
-    try:
-        return textwrap.dedent(inspect.getsource(value))
-    except (OSError, TypeError):
-        return ""
+    """Return the methods of a class: of a class of the notebook itself, Python finds no source."""
+    members = [getattr(member, "__func__", getattr(member, "fget", member)) for member in vars(value).values()]
+    return "\n".join(source_of(member) for member in members if isinstance(member, types.FunctionType))
 
 
 def texts_read(scope: Scope) -> Iterator[str]:
