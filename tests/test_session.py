@@ -495,7 +495,7 @@ def test_current_tells_the_cell_about_its_run(notebook):
     )
     name, number, resumed, cursor, key = notebook["log"][3]
     assert (name, number, resumed, cursor) == ("t", 1, False, (("i", 1), ("j", 1)))
-    assert key == f"{notebook.runs[0].id}/i=1/j=1"
+    assert key == f"{notebook.runs[0].id}/1:i=1/2:j=1"
     assert len({row[4] for row in notebook["log"]}) == 6
     with pytest.raises(NotFoundError):
         nbresume.current()
