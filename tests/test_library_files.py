@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import h5py
+import h5py  # noqa: F401  # once, rather than in each attempt
 import pytest
-import torch
+import torch  # noqa: F401
 
 from nbresume.testing import rehearse
 
@@ -17,25 +17,31 @@ import numpy as np, h5py, torch
 # name -> (statements of the body that write in iteration i, files they write)
 IN_PLACE = {
     "h5py, resized": (
-        "with h5py.File('grow.h5', 'a') as h:\n"
-        "    if 'x' not in h: h.create_dataset('x', (0,), maxshape=(None,), dtype='f8')\n"
-        "    h['x'].resize((h['x'].shape[0] + 1,))\n"
-        "    h['x'][-1] = random.random()\n",
+        (
+            "with h5py.File('grow.h5', 'a') as h:\n"
+            "    if 'x' not in h: h.create_dataset('x', (0,), maxshape=(None,), dtype='f8')\n"
+            "    h['x'].resize((h['x'].shape[0] + 1,))\n"
+            "    h['x'][-1] = random.random()\n"
+        ),
         "grow.h5",
     ),
     "sqlite, a commit an iteration": (
-        "db = sqlite3.connect('results.db')\n"
-        "db.execute('create table if not exists t (i, x)')\n"
-        "db.execute('insert into t values (?, ?)', (i, random.random()))\n"
-        "db.commit()\n"
-        "db.close()\n",
+        (
+            "db = sqlite3.connect('results.db')\n"
+            "db.execute('create table if not exists t (i, x)')\n"
+            "db.execute('insert into t values (?, ?)', (i, random.random()))\n"
+            "db.commit()\n"
+            "db.close()\n"
+        ),
         "results.db",
     ),
     "memmap": (
-        "m = np.memmap('map.dat', 'f8', 'r+' if os.path.exists('map.dat') else 'w+', shape=9)\n"
-        "m[i] = random.random()\n"
-        "m.flush()\n"
-        "del m\n",
+        (
+            "m = np.memmap('map.dat', 'f8', 'r+' if os.path.exists('map.dat') else 'w+', shape=9)\n"
+            "m[i] = random.random()\n"
+            "m.flush()\n"
+            "del m\n"
+        ),
         "map.dat",
     ),
     "os.open": (
@@ -43,8 +49,10 @@ IN_PLACE = {
         "low.bin",
     ),
     "zip, appended": (
-        "with zipfile.ZipFile('all.zip', 'a') as z:\n"
-        "    z.writestr(zipfile.ZipInfo(f'{len(z.namelist())}'), str(random.random()))\n",
+        (
+            "with zipfile.ZipFile('all.zip', 'a') as z:\n"
+            "    z.writestr(zipfile.ZipInfo(f'{len(z.namelist())}'), str(random.random()))\n"
+        ),
         "all.zip",
     ),
     "shelve": ("with shelve.open('shelf') as s:\n    s[str(len(s))] = random.random()\n", "shelf.dat,shelf.dir"),
@@ -113,11 +121,13 @@ NAMES = {
         "named.txt",
     ),
     "csv with its header": (
-        "new = not os.path.exists('t.csv')\n"
-        "with open('t.csv', 'a', newline='') as f:\n"
-        "    w = csv.DictWriter(f, ['i', 'x'])\n"
-        "    if new: w.writeheader()\n"
-        "    w.writerow({'i': i, 'x': random.random()})\n",
+        (
+            "new = not os.path.exists('t.csv')\n"
+            "with open('t.csv', 'a', newline='') as f:\n"
+            "    w = csv.DictWriter(f, ['i', 'x'])\n"
+            "    if new: w.writeheader()\n"
+            "    w.writerow({'i': i, 'x': random.random()})\n"
+        ),
         "t.csv",
     ),
 }

@@ -47,7 +47,9 @@ def test_a_death_in_the_middle_is_unknown_and_stops_by_name_until_somebody_looks
     (tmp_path / "die").unlink()
     assert sent(tmp_path) == "start 0 1 "
     found = attempt(SENT, MAGIC + CELL, tmp_path)
-    assert found.error.startswith("StoppedError: once('step 1'): an earlier attempt began it and died before it was done")
+    assert found.error.startswith(
+        "StoppedError: once('step 1'): an earlier attempt began it and died before it was done"
+    )
     assert sent(tmp_path) == "start 0 1 "
     (claim,) = (tmp_path / ".nbresume").glob("t-*/once/*.claim")
     assert str(claim) in found.error
@@ -67,15 +69,21 @@ def test_a_waiver_in_the_call_does_it_again(tmp_path):
 
 
 def test_what_failed_with_an_error_may_be_tried_again(notebook):
-    notebook.run("import nbresume\ncalls = []\ndef fail():\n    calls.append(1)\n    if len(calls) < 3: raise OSError('down')\n    return 'up'\n")
+    notebook.run(
+        "import nbresume\ncalls = []\ndef fail():\n    calls.append(1)\n    if len(calls) < 3: raise OSError('down')\n    return 'up'\n"
+    )
     cell = "%%resumable t --vars got\ngot = ''\nfor i in range(3):\n    try: got += nbresume.current().once('up', fail)\n    except OSError: got += '.'\n"
     notebook.run(cell)
     assert notebook["got"] == "..up"
 
 
 def test_a_result_is_kept_with_all_that_a_variable_may_hold(notebook):
-    notebook.run("import nbresume, numpy as np\ncalls = []\ndef make():\n    calls.append(1)\n    return {'a': np.arange(10**6), 'b': [1]}\n")
-    notebook.run("%%resumable t --vars x,y\nx = nbresume.current().once('k', make)\nfor i in range(2):\n    y = nbresume.current().once('k', make)\n")
+    notebook.run(
+        "import nbresume, numpy as np\ncalls = []\ndef make():\n    calls.append(1)\n    return {'a': np.arange(10**6), 'b': [1]}\n"
+    )
+    notebook.run(
+        "%%resumable t --vars x,y\nx = nbresume.current().once('k', make)\nfor i in range(2):\n    y = nbresume.current().once('k', make)\n"
+    )
     assert notebook["calls"] == [1]
     assert notebook["y"]["b"] == notebook["x"]["b"]
     assert (notebook["y"]["a"] == notebook["x"]["a"]).all()
@@ -83,7 +91,9 @@ def test_a_result_is_kept_with_all_that_a_variable_may_hold(notebook):
 
 def test_a_result_that_cannot_be_kept_is_an_error_the_first_time(notebook):
     notebook.run("import nbresume, threading")
-    found = notebook.fails("%%resumable t --vars i\nfor i in range(2):\n    nbresume.current().once('k', threading.Lock)\n")
+    found = notebook.fails(
+        "%%resumable t --vars i\nfor i in range(2):\n    nbresume.current().once('k', threading.Lock)\n"
+    )
     assert type(found).__name__ == "UnsaveableError"
     assert "once('k')" in str(found)
 
@@ -99,7 +109,10 @@ def test_a_new_run_does_it_anew(notebook):
 def test_the_key_of_a_step_is_the_same_in_every_attempt_and_for_no_other_step(tmp_path):
     """Two loops of one label, and one function called twice, are different steps."""
     setup = "import nbresume\ndef key():\n    return nbresume.current().step_key.partition('/')[2]\ndef walk():\n    for k in range(2):\n        got.append(key())\n"
-    cell = MAGIC + "got = []\nfor i in range(2):\n    got.append(key())\nfor i in range(2):\n    got.append(key())\nwalk()\nwalk()\nassert len(set(got)) == 8, got\n"
+    cell = (
+        MAGIC
+        + "got = []\nfor i in range(2):\n    got.append(key())\nfor i in range(2):\n    got.append(key())\nwalk()\nwalk()\nassert len(set(got)) == 8, got\n"
+    )
     (tmp_path / "plain").mkdir()
     plain = attempt(setup, cell, tmp_path / "plain", names=["got"])
     assert (plain.status, plain.error) == ("ended", "")

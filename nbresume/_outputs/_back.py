@@ -15,7 +15,7 @@ from .._types import Json
 from ..errors import ReplayError
 from ._copies import COPY_LIMIT, Copies
 from ._hidden import Hidden
-from ._known import Known, look, tail_digest
+from ._known import Known, look, signature, tail_digest, whole_digest
 from ._moves import Moves
 from ._undo import Journal
 
@@ -71,7 +71,8 @@ class Back:
             return
         if not path.exists() and length:
             raise ReplayError(f"{path.name}, which the run had written, is gone. Put it back, or supersede the run")
-        if length and tail_digest(path, length) != entry["tail"]:
+        in_part = entry.get("how", "append") != "append" and path.is_file() and path.stat().st_size != length
+        if length and (in_part or tail_digest(path, length) != entry["tail"]):
             raise ReplayError(
                 f"{path.name} was changed by someone else since the snapshot. Put it back, or supersede the run"
             )
@@ -150,6 +151,11 @@ class Back:
         if record.get("lost") or self._is_as(path, record):
             return []  # of what was lost, check() has seen that it is unchanged
         if record["length"] is not None and not record.get("copy"):
+            if "tail" not in record:
+                raise ReplayError(
+                    f"{path.name} is not what it was at the snapshot: a library has written it since, or somebody "
+                    "else, and there is no copy. Put it back, or supersede the run"
+                )
             self._check(path, record)
         before = path.stat().st_size if path.is_file() else 0
         aside = self.moves.keep(path) if os.path.lexists(path) else None
@@ -165,7 +171,10 @@ class Back:
             return not os.path.lexists(path)
         if record.get("copy"):
             return self._copies.is_there(record["copy"]) and self._copies.equals(record["copy"], path)
-        return bool(look(path).get("sig") == record["sig"])
+        found = signature(path)
+        if found is None or found == record["sig"] or "digest" not in record:
+            return found == record["sig"]
+        return found[0] == record["length"] and whole_digest(path) == record["digest"]
 
     # ------------------------------------------------------------------ as the snapshot knew them
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from .._types import Json
-from ._copies import Copies
-from ._known import SETTLED, Signature, look, signature
+from ._copies import COPY_LIMIT, Copies
+from ._known import SETTLED, Signature, signature, whole_digest
 from ._names import Names
 
 _NEVER = (".ipynb", ".py", ".pyc")
@@ -107,9 +107,11 @@ class Hidden:
     def _keep(self, path: str, found: Signature, *, copy: bool) -> Json:
         before, kept = self._kept.get(path, (None, {}))
         if before != found:
-            kept = look(Path(path))
+            kept = {"path": path, "length": found[0], "sig": found}
             if copy and found[0] <= _LIMIT:
                 kept["copy"] = self._copies.keep(Path(path), found[0])
+            elif found[0] <= COPY_LIMIT:
+                kept["digest"] = whole_digest(Path(path))
             self._kept[path] = found, kept
         return kept
 

@@ -88,6 +88,15 @@ def tail_digest(path: Path, length: int) -> str:
         return ""
 
 
+def whole_digest(path: Path) -> str:
+    """Digest all of a file."""
+    digest = xxhash.xxh3_128()
+    with io.FileIO(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def look(path: Path) -> Json:
     """Describe a name as it is, without its content."""
     if path.is_symlink():
