@@ -85,6 +85,13 @@ class Copies:
             )
         _fs.copy_prefix(kept, target, kept.stat().st_size)
 
+    def give_back(self, copy: Copy, target: Path) -> bool:
+        """Give a file its name back, times and all, where it was kept under another one."""
+        if not copy.get("kept", "").startswith("kept-") or not self.is_there(copy):
+            return False
+        _fs.move(self.folder / copy["kept"], target)
+        return True
+
     def prune(self, used: Iterable[str]) -> None:
         """Remove copies that no record names."""
         for name in self._found - set(used):

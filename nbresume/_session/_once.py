@@ -36,7 +36,7 @@ def once(run: RunFolder, definitions: Definitions, key: str, function: Callable[
     if claim.exists() and not again:
         raise StoppedError(
             f"once({key!r}): an earlier attempt began it and died before it was done, so whether it happened is "
-            f"unknown. Look; to do it again remove {claim}, or call once({key!r}, ..., again=True) from the first run on"
+            f"unknown. Look; to do it again remove {claim}, or say once({key!r}, ..., again=True) from the first run on"
         )
     before = rng_state()
     _fs.make_folder(claim.parent)
