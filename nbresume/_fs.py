@@ -207,7 +207,7 @@ def keep_link(source: Path, folder: Path) -> str | None:
     return name
 
 
-def rename(source: Path, target: Path) -> None:
+def give_name(source: Path, target: Path) -> None:
     """Rename a file or folder of the user's within one file system."""
     source.rename(target)
 

@@ -232,3 +232,17 @@ def test_workers_and_threads_of_the_cell_write_as_ever(tmp_path):
         assert found.status == ("killed" if kill_at else "ended"), found.error
     assert (tmp_path / "t.txt").read_text() == "0 1 2 "
     assert (tmp_path / "w2.txt").read_text() == "w"
+
+
+def test_a_collection_that_the_cell_names_is_not_copied_and_a_change_is_said(tmp_path):
+    """Hundreds of pictures whose names the cell puts together are its data: what they cost is a look at each."""
+    before = "for n in range(300): Path(f'img_{n}.txt').write_text('x' * 99)\n"
+    cell = MAGIC + "for i in range(4):\n    text = Path(f'img_{i}.txt').read_text()\n"
+    assert attempt(IMPORTS + before, cell, tmp_path, kill_at=2).status == "killed"
+    (run,) = (tmp_path / ".nbresume").glob("t-*")
+    assert not (run / "files").exists()
+    (tmp_path / "img_7.txt").write_text("changed")
+    found = attempt(IMPORTS, cell, tmp_path)
+    assert found.status == "ended"
+    assert "img_7.txt and 0 other files that the cell names are not what they were" in found.printed
+    assert (tmp_path / "img_7.txt").read_text() == "changed"

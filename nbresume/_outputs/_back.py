@@ -7,6 +7,7 @@ there instead; what they write is dropped. What is cut off or replaced is kept i
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,11 +35,21 @@ class Back:
         Files by path, with the handles that are open.
     copies, journal, hidden
         What was kept, noted and seen.
+    warn : callable
+        Shows a warning.
     """
 
     def __init__(
-        self, folder: Path, known: dict[str, Known], *, copies: Copies, journal: Journal, hidden: Hidden
+        self,
+        folder: Path,
+        known: dict[str, Known],
+        *,
+        copies: Copies,
+        journal: Journal,
+        hidden: Hidden,
+        warn: Callable[[str], None],
     ) -> None:
+        self._warn = warn
         self._known, self._copies, self._journal, self._hidden = known, copies, journal, hidden
         self.moves = Moves(folder / "aside")
 
@@ -127,7 +138,7 @@ class Back:
         if os.path.lexists(source):
             self.moves.keep(source)
         _fs.make_open_folder(source.parent)
-        _fs.rename(target, source)
+        _fs.give_name(target, source)
 
     def _unmake(self, folder: Path) -> None:
         """Take a folder away that the cell has made; what is still in it was written by something that tells nobody."""
@@ -139,7 +150,13 @@ class Back:
         """Undo what changed in the folders without a word of anybody."""
         changed, gone, new = self._hidden.compare(seen)
         cut: Cut = []
-        for path in sorted({*changed, *gone} - recorded):
+        unkept = sorted({*changed, *gone} - recorded - seen["kept"].keys())
+        if unkept:
+            self._warn(
+                f"{Path(unkept[0]).name} and {len(unkept) - 1} other files that the cell names are not what they were "
+                "at the snapshot. If the cell writes them, supersede the run"
+            )
+        for path in sorted(({*changed, *gone} - recorded) & seen["kept"].keys()):
             cut += self._restore({"path": path, **seen["kept"][path]})
         for path in sorted(set(new) - recorded):
             cut += self._restore({"path": path, "length": None})

@@ -43,8 +43,8 @@ class Changes:
         self.away = False
         """Whether what happens to files is dropped: it happens on the way back."""
         self.touched: set[str] = set()
-        self.lost: dict[str, int] = {}
-        """Files too large to be kept, and their bytes."""
+        self.lost: dict[str, int | None] = {}
+        """Files too large to be kept, and their bytes; None where the disk refused."""
         self._last: dict[str, Json] = {}
         self._noted: dict[str, bool] = {}
         """Files noted since the last snapshot; whether with all their content."""
@@ -82,7 +82,7 @@ class Changes:
         self._touch(target, None, destroys=True)
         if not self.away and source not in self._new:
             found = look(Path(source))
-            self._journal.add("renamed", durable=True, to=target, id=identity_of(Path(source)), **found)
+            self._add("renamed", durable=True, to=target, id=identity_of(Path(source)), **found)
             self._noted.pop(target, None)
             self._last.pop(target, None)  # it is another file now, which no snapshot knows by this name
         for path in [path for path in self._known if path == source or path.startswith(source + os.sep)]:
@@ -105,7 +105,7 @@ class Changes:
         self.folders[path] = True
         self._hidden.made.add(path)
         if not self.away:
-            self._journal.add("made", path=path)
+            self._add("made", path=path)
 
     def about_to_remove_folder(self, path: str) -> None:
         """Know that a folder is removed."""
@@ -113,7 +113,7 @@ class Changes:
             return
         self.folders[path] = False
         if not self.away:
-            self._journal.add("unmade", path=path)
+            self._add("unmade", path=path)
 
     def _touch(self, path: str, how: How | None, *, destroys: bool) -> None:
         if self._path(path) is None or os.path.isdir(path):  # noqa: PTH112
@@ -145,6 +145,21 @@ class Changes:
         last = self._last.get(path)
         if noted is None and last is not None and ("copy" in last or last["length"] is None or not destroys):
             return
+        there = os.path.lexists(path)
+        try:
+            self._keep(path, destroys=destroys, stays=stays)
+        except OSError:
+            # A full disk is no reason to fail the user's own writing: the next boundary says that it is not protected.
+            self.lost[path] = None
+        self._noted[path] = destroys or not there
+
+    def _add(self, op: str, *, path: str, durable: bool = False, **facts: object) -> None:
+        try:
+            self._journal.add(op, durable=durable, path=path, **facts)
+        except OSError:
+            self.lost[path] = None
+
+    def _keep(self, path: str, *, destroys: bool, stays: bool) -> None:
         record = look(Path(path))
         size = record["length"]
         if size is not None and destroys:
@@ -153,5 +168,4 @@ class Changes:
             if record["copy"] is None:
                 record["lost"] = True
                 self.lost[path] = size
-        self._noted[path] = destroys or size is None
         self._journal.add("was", durable=size is not None, **record)

@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import _fs
 from .._types import Json
-from ..errors import RefusedError
+from ..errors import RefusedError, StoreError
 from . import _audit
 from ._back import Back, Cut
 from ._changes import Changes
@@ -79,7 +79,9 @@ class Files:
         self._changes = Changes(
             self._path, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden
         )
-        self._back = Back(folder, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden)
+        self._back = Back(
+            folder, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden, warn=warn
+        )
         self._before: set[tuple[str, int]] = set()
         self._mapped_before: set[str] = set()
         self._used: dict[int, set[str]] = {}
@@ -215,9 +217,11 @@ class Files:
 
     def _refuse_lost(self) -> None:
         for path, size in list(self._changes.lost.items()):
-            del self._changes.lost[
-                path
-            ]  # what is there now can be described; a death before now could not have been undone
+            del self._changes.lost[path]  # the file as it is now can be described: only its past is lost
+            if size is None:
+                raise StoreError(
+                    f"the disk refused to keep what {Path(path).name} was before the cell changed it. Free some space"
+                )
             raise RefusedError(
                 f"{Path(path).name} is changed or removed by the loop, and with {size:,} bytes it is too large to be "
                 f"copied before (at most {COPY_LIMIT:,})",

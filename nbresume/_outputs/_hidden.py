@@ -24,9 +24,13 @@ from ._copies import COPY_LIMIT, Copies
 from ._known import SETTLED, Signature, signature, whole_digest
 from ._names import Names
 
+_NOT, _DOUBTFUL, _SURE = 1, 2, 3
 _NEVER = (".ipynb", ".py", ".pyc")
 _LIMIT = 1 << 20
 """Bytes up to which a file that the cell names, and has not been seen to write, is copied in advance."""
+
+_MANY = 200
+"""Files above which they are a collection, which the cell rather reads: none is copied, a change is spoken of."""
 
 
 class Hidden:
@@ -61,6 +65,7 @@ class Hidden:
         self.doubtful: dict[str, Signature] = {}
         """Files of which the cell names only the end."""
         self._kept: dict[str, tuple[Signature, Json]] = {}
+        self._verdicts: dict[str, int] = {}
         self._looked = 0
 
     def start(self) -> None:
@@ -87,9 +92,13 @@ class Hidden:
 
     def _learn(self) -> None:
         """Learn names from what has been bound since, and folders that are there now."""
+        size = self.names.size()
+        self.names.folders.add(os.path.realpath("."))  # the cell may have gone elsewhere
         for text in self._values():
             self.names.add_value(text)
         self.names.look_again()
+        if self.names.size() != size:
+            self._verdicts.clear()
 
     def record(self, known: Container[str], read: Container[str]) -> Json:
         """Describe what was seen of files that nobody has been seen to write: a death may come before we see it.
@@ -100,7 +109,8 @@ class Hidden:
             Files that are followed, and files that Python reads: those are described elsewhere, or not written.
         """
         seen = {path: found for path, found in self.seen.items() if path not in known}
-        kept = {path: self._keep(path, found, copy=path not in read) for path, found in seen.items()}
+        few = len(seen) <= _MANY
+        kept = {path: self._keep(path, found, copy=path not in read) for path, found in seen.items() if few}
         names, made = self.names.to_json(), sorted(self.made)
         return {"names": names, "made": made, "seen": seen, "kept": kept, "at": self._looked}
 
@@ -132,8 +142,10 @@ class Hidden:
         """
         self.adopt(record)
         names, self.names = self.names, Names.from_json(record["names"])
+        self._verdicts.clear()
         now = self._list()
         self.names = names
+        self._verdicts.clear()
         seen: dict[str, Signature] = record["seen"]
         changed = {path: seen[path] for path in now.keys() & seen.keys() if now[path] != seen[path]}
         new = [path for path in now.keys() - seen.keys() if _touched_after(path, record["at"] - SETTLED)]
@@ -157,11 +169,15 @@ class Hidden:
             return
         own = folder in self.made
         for name in names:
-            if not name.startswith(".") and not name.endswith(_NEVER):
-                if own or self.names.has(name):
-                    yield name, True
-                elif self.names.may_have(name):
-                    yield name, False
+            verdict = _SURE if own else self._verdicts.get(name) or self._judge(name)
+            if verdict != _NOT and not name.startswith(".") and not name.endswith(_NEVER):
+                yield name, verdict == _SURE
+
+    def _judge(self, name: str) -> int:
+        """Tell whether a file's name is the cell's; a folder may hold many, and is looked at often."""
+        verdict = _SURE if self.names.has(name) else _DOUBTFUL if self.names.may_have(name) else _NOT
+        self._verdicts[name] = verdict
+        return verdict
 
 
 def _differing(before: dict[str, Signature], now: dict[str, Signature], since: int) -> set[str]:

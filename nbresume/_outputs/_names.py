@@ -13,6 +13,7 @@ from .._types import Json
 _LONGEST = 400
 _FORMAT = re.compile(r"\{[^{}]*\}|%[-#0-9.]*[a-z]")
 _WORD = re.compile(r"[^\s'\"<>|;&()=,]+")
+_BESIDE = ("-wal", "-shm", "-journal")
 _NUMBER = re.compile(r"[-_.0-9]+")
 
 
@@ -58,6 +59,7 @@ class Names:
     def _add(self, text: str) -> None:
         if "\n" in text or ("." not in text and "/" not in text):
             return
+        text = os.path.expanduser(text)  # noqa: PTH111
         found = list(_FORMAT.finditer(text))
         if found:
             self._add_parts(text[: found[0].start()], text[found[-1].end() :])
@@ -115,16 +117,21 @@ class Names:
             stem = name.removesuffix(ending)
             if stem != name and (_NUMBER.fullmatch(stem) or stem.startswith(tuple(self.stems))):
                 return True
-        return any(name.startswith(one) and name[len(one)] == "-" for one in self.whole)
+        return any(name.endswith(one) and name.removesuffix(one) in self.whole for one in _BESIDE)
 
     def may_have(self, name: str) -> bool:
         """Whether a file's name ends as one does that the cell puts together."""
         return name.endswith(tuple(self.endings))
 
+    def size(self) -> int:
+        """Return how many there are: they only become more."""
+        return len(self.whole) + len(self.parts) + len(self.endings) + len(self.stems)
+
     def to_json(self) -> Json:
         """Return them as JSON values."""
         kinds = ("whole", "parts", "endings", "stems", "folders")
-        return {kind: sorted(getattr(self, kind)) for kind in kinds}
+        told = {kind: sorted(getattr(self, kind)) for kind in kinds}
+        return told if self.endings else {**told, "stems": []}
 
     @classmethod
     def from_json(cls, told: Json) -> Names:
