@@ -246,3 +246,16 @@ def test_a_collection_that_the_cell_names_is_not_copied_and_a_change_is_said(tmp
     assert found.status == "ended"
     assert "img_7.txt and 0 other files that the cell names are not what they were" in found.printed
     assert (tmp_path / "img_7.txt").read_text() == "changed"
+
+
+def test_a_complete_runs_file_that_was_rewritten_since_is_left_and_spoken_of(tmp_path):
+    """Somebody may have gone on with it: it is not put back, and that is said."""
+    cell = MAGIC + "for i in range(2):\n    with h5py.File('f.h5', 'a') as f: f[f'e{i}'] = i\n"
+    assert attempt(IMPORTS, cell, tmp_path).status == "ended"
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["mine"] = 1
+    found = attempt(IMPORTS, cell, tmp_path)
+    assert found.status == "ended"
+    assert "f.h5 is not what it was when the run was complete; it is left as it is" in found.printed
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert list(file) == ["mine"]

@@ -252,6 +252,8 @@ class Back:
             aside = self.moves.copy(path)
         had = aside.stat().st_size if aside is not None and aside.is_file() else 0
         if whole and aside is not None and not self._is_cut_short(aside, entry):
+            if entry.get("copy") and entry.get("how") != "append" and not self._holds(aside, entry):
+                self._warn(f"{path.name} is not what it was when the run was complete; it is left as it is")
             entry = {"length": had, "at": entry.get("at")} if "link" not in entry else entry
             length = entry["length"]
         replaced = self._bring(path, aside, entry)
