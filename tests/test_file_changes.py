@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import h5py
@@ -259,3 +260,16 @@ def test_a_complete_runs_file_that_was_rewritten_since_is_left_and_spoken_of(tmp
     assert "f.h5 is not what it was when the run was complete; it is left as it is" in found.printed
     with h5py.File(tmp_path / "f.h5") as file:
         assert list(file) == ["mine"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")
+def test_a_store_in_memory_is_no_file_of_the_cell_and_files_beside_it_are():
+    """People keep what has to be fast in a folder of /dev/shm; what lies there directly is memory that processes share."""
+    cell = "for i in range(3):\n    with h5py.File('f.h5', 'a') as f: f[f'e{i}'] = i\n"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        assert attempt(IMPORTS, MAGIC + cell, Path(folder), kill_at=3, when="before").status == "killed"
+        assert attempt(IMPORTS, MAGIC + cell, Path(folder)).status == "ended"
+        with h5py.File(Path(folder, "f.h5")) as file:
+            assert sorted(file) == ["e0", "e1", "e2"]
+        held = "h = h5py.File('held.h5', 'w')\nfor i in range(3): pass\n"
+        assert "held.h5" in attempt(IMPORTS, MAGIC.replace(" t ", " u ") + held, Path(folder)).error

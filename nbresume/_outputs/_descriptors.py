@@ -15,11 +15,7 @@ def writable_descriptors() -> set[tuple[str, int]]:
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
         try:
             path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if (
-                not path.startswith("/")
-                or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd"))
-                or "(deleted)" in path
-            ):
+            if not path.startswith("/") or is_no_file(path) or "(deleted)" in path:
                 continue
             with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
                 flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))
@@ -37,7 +33,14 @@ def mapped_for_writing() -> set[str]:
     with io.FileIO("/proc/self/maps") as maps:
         lines = maps.readall().decode("utf-8", "replace").splitlines()
     paths = {line[line.find("/") :] for line in lines if " rw-s " in line and "/" in line}
-    return {path for path in paths if not path.startswith(_SHARED)}
+    return {path for path in paths if not is_no_file(path)}
 
 
-_SHARED = ("/dev/", "/memfd", "/SYSV")
+def is_no_file(path: str) -> bool:
+    """Whether a path is a device or shared memory; in a folder of ``/dev/shm`` people keep files that have to be fast."""
+    if path.startswith(_SHM):
+        return "/" not in path.removeprefix(_SHM)
+    return path.startswith(("/dev/", "/proc/", "/sys/", "/memfd", "/SYSV"))
+
+
+_SHM = "/dev/shm/"  # noqa: S108  # read from the kernel, not made

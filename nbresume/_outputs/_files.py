@@ -26,7 +26,7 @@ from . import _audit
 from ._back import Back, Cut
 from ._changes import Changes
 from ._copies import COPY_LIMIT, INLINE, Copies, names_in
-from ._descriptors import mapped_for_writing, writable_descriptors
+from ._descriptors import is_no_file, mapped_for_writing, writable_descriptors
 from ._hidden import Hidden
 from ._known import SETTLED, Known, descriptors, look, positions, signature, tail_digest
 from ._open import ManagedOpen
@@ -118,8 +118,7 @@ class Files:
 
     def _path(self, path: str) -> str | None:
         """Return a path, or None where it is not a file of the user's."""
-        ours = path.startswith((*self._ignored, "/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")  # noqa: S108  # users do write there
-        return None if ours or path.endswith(".pyc") else path
+        return None if path.startswith(self._ignored) or is_no_file(path) or path.endswith(".pyc") else path
 
     # ------------------------------------------------------------------ at a boundary
 
