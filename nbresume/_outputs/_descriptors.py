@@ -37,7 +37,7 @@ def mapped_for_writing() -> set[str]:
 
 
 def is_no_file(path: str) -> bool:
-    """Whether a path is a device or shared memory; in a folder of ``/dev/shm`` people keep files that have to be fast."""
+    """Whether a path is a device or shared memory; in a folder of ``/dev/shm`` people keep files, for speed."""
     if path.startswith(_SHM):
         return "/" not in path.removeprefix(_SHM)
     return path.startswith(("/dev/", "/proc/", "/sys/", "/memfd", "/SYSV"))

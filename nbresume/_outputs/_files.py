@@ -240,7 +240,7 @@ class Files:
                 )
         found = [path for path, number in writable_descriptors() - self._before if number not in managed]
         for path in [*found, *(mapped_for_writing() - self._mapped_before)]:
-            if os.path.realpath(path).startswith((self._store, *self._ignored)):
+            if os.path.realpath(path).startswith(self._ignored):
                 continue
             raise RefusedError(
                 f"{Path(path).name} is open for writing in place, by a library (HDF5, SQLite, a memory map)",
