@@ -310,8 +310,7 @@ class Attempt:
             if digest and not self._fresh and self._input_digest(place) != digest:
                 raise ReplayError(
                     f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel "
-                    f"and run the "
-                    "notebook from its top"
+                    "and run the notebook from its top"
                 )
 
     def _input_digest(self, place: str) -> str:
@@ -352,8 +351,7 @@ class Attempt:
         if self.disturbed and self._state_digest() != self._digest:
             raise ReplayError(
                 f"on the way back a statement changed what had been restored ({self._changed_name()}): going on "
-                f"would be "
-                "another run. Move that statement out of the way to the loop, or supersede the run"
+                "would be another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
         self.files.put_back(whole=whole)
