@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import xxhash
+
 from .errors import StoreError
 
 TEMP_SUFFIX = ".tmp"
@@ -177,6 +179,60 @@ def replace_bytes(target: Path, data: bytes) -> None:
 def truncate(target: Path, length: int) -> None:
     """Cut a file of the user's to a length."""
     os.truncate(target, length)
+
+
+def keep_copy(source: Path, folder: Path) -> str:
+    """Keep a copy of a file of the user's under the digest of its bytes; returns that name."""
+    make_folder(folder)
+    digest = xxhash.xxh3_128()
+    temp = folder / f".{secrets.token_hex(8)}{TEMP_SUFFIX}"
+    try:
+        with _open(source, "rb") as old, _open(temp, "xb") as new:
+            while block := old.read(1 << 20):
+                digest.update(block)
+                new.write(block)
+            new.flush()
+            os.fsync(new.fileno())
+        name = digest.hexdigest()
+        if not (folder / name).exists():
+            temp.rename(folder / name)
+            sync_folder(folder)
+    finally:
+        remove(temp)
+    return name
+
+
+def keep_link(source: Path, folder: Path) -> str | None:
+    """Keep a file that is about to lose its name, without a copy; None where the file systems differ."""
+    make_folder(folder)
+    name = f"kept-{secrets.token_hex(8)}"
+    try:
+        os.link(source, folder / name, follow_symlinks=False)
+    except OSError:
+        return None
+    sync_folder(folder)
+    return name
+
+
+def give_name(source: Path, target: Path) -> None:
+    """Rename a file or folder of the user's within one file system."""
+    source.rename(target)
+
+
+def make_link(path: Path, target: str) -> None:
+    """Make a symbolic link of the user's."""
+    path.symlink_to(target)
+
+
+def make_open_folder(path: Path) -> None:
+    """Make a folder of the user's, with the rights that a new folder has."""
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def remove_empty(path: Path) -> None:
+    """Remove a folder of the user's if nothing is in it."""
+    with contextlib.suppress(OSError):
+        path.rmdir()
 
 
 # ------------------------------------------------------------------ who writes

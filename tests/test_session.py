@@ -496,8 +496,9 @@ def test_current_tells_the_cell_about_its_run(notebook):
         magic() + "here = nbresume.current()\nfor i in range(3):\n    for j in range(2):\n"
         "        log.append((*ask(), here.step_key))\n"
     )
-    assert notebook["log"][3][:4] == ("t", 1, False, (("i", 1), ("j", 1)))
-    assert notebook["log"][3][4] == f"{notebook.runs[0].id}/i=1/j=1"
+    name, number, resumed, cursor, key = notebook["log"][3]
+    assert (name, number, resumed, cursor) == ("t", 1, False, (("i", 1), ("j", 1)))
+    assert key == f"{notebook.runs[0].id}/1:i=1/2:j=1"
     assert len({row[4] for row in notebook["log"]}) == 6
 
 

@@ -1,159 +1,157 @@
 """The files a cell writes by itself.
 
-While a cell runs, ``open`` is managed: the user gets the very object that Python's own ``open`` returns, and we
-remember
-it. What a file was at a snapshot is its length, a fingerprint of its end, and a copy where it is small and is rewritten
-as a whole. On a resume every such file is moved aside before the set-up or a ``with`` runs again; what those write is
-dropped; then the file is put back and cut to what the snapshot knew. What is cut off is kept in the run's folder.
+While a cell runs, three look out for them: ``open`` is managed, so that a file's handle can be flushed and put where it
+stood; an audit hook hears of every change that Python makes, before it is made; and folders are looked at for what is
+written below Python. What a file was at a snapshot is its length, a fingerprint of its end, and a copy where that does
+not tell it: where it is rewritten as a whole or written in place.
 
-What a library opens below Python's ``open`` (HDF5, SQLite) is found by its descriptor. Such a file is written in place:
-no length tells what it was, so the cell is refused.
+A copy is made no earlier than needed. A small one stands in the snapshot. A larger file that Python rewrites is copied
+when it is about to be, so that one which is written once costs nothing; what is written in place, or by something that
+tells nobody, is copied at each snapshot that finds it changed.
 """
 
 from __future__ import annotations
 
-import base64
-import builtins
-import io
-import json
 import os
 import sys
-import weakref
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
-
-import xxhash
+from typing import Any
 
 from .. import _fs
 from .._types import Json
-from ..errors import RefusedError, ReplayError
-
-COPY_LIMIT = 1 << 20
-"""Bytes up to which a file that is rewritten as a whole is copied into the snapshot."""
-
-PREFIX_LIMIT = 1 << 18
-"""Bytes up to which an appended one is, for the notebook whose earlier cell truncates it at each restart."""
-
-_TAIL = 1 << 16
-
-
-@dataclass(slots=True)
-class _Known:
-    """A file that the cell opened for writing."""
-
-    rewritten: bool = False
-    handles: list[weakref.ref[IO[Any]]] = field(default_factory=list)
-
-    def open_handles(self) -> list[IO[Any]]:
-        found = [handle for ref in self.handles if (handle := ref()) is not None and not handle.closed]
-        self.handles = [weakref.ref(handle) for handle in found]
-        return found
+from ..errors import RefusedError, StoreError
+from . import _audit
+from ._back import Back, Cut
+from ._changes import Changes
+from ._copies import COPY_LIMIT, INLINE, Copies, names_in
+from ._descriptors import is_no_file, mapped_for_writing, writable_descriptors
+from ._hidden import Hidden
+from ._known import SETTLED, Known, descriptors, look, positions, signature, tail_digest
+from ._open import ManagedOpen
+from ._undo import Journal
 
 
 class Files:
-    """Follows the files that a cell opens.
+    """Follows the files that a cell writes.
 
     Parameters
     ----------
     folder : Path
-        The run's folder: what is cut off goes into ``aside/``, what was opened into ``files.jsonl``.
+        The run's folder: what is cut off goes into ``aside/``, copies into ``files/``, what was done into
+        ``files.jsonl``.
     store : Path
         Root of the store, whose own files do not count.
     namespace : dict
-        The notebook's globals: IPython puts an ``open`` of its own there, which would stand before ours.
+        The notebook's globals.
+    sources : iterable of str
+        The code that the cell reaches, whose texts may name files.
+    values : callable
+        Returns the texts that the cell reads just now.
+    warn, told : callable
+        Show a warning; show that a file was cut back, by how many bytes.
     """
 
-    def __init__(self, folder: Path, store: Path, namespace: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: Path,
+        namespace: dict[str, Any],
+        *,
+        sources: Iterable[str] = (),
+        values: Callable[[], Iterable[str]] = tuple,
+        warn: Callable[[str], None] = lambda _text: None,
+        told: Callable[[str, int], None] = lambda _name, _length: None,
+    ) -> None:
         self.folder = folder
-        self._namespace = namespace
-        self._notebook_open: Any = None
         self._store = str(store.resolve())
-        self._skipped = tuple(f"{root}{os.sep}" for root in (self._store, sys.prefix, sys.base_prefix))
-        self._known: dict[str, _Known] = {}
-        self._readers: dict[str, _Known] = {}
-        self._real = builtins.open
-        self._before: set[tuple[str, str]] = set()
+        self._ignored = tuple(f"{root}{os.sep}" for root in (self._store, sys.prefix, sys.base_prefix, *_own_folders()))
+        self._open = ManagedOpen(namespace, self._path)
+        self._known = self._open.written
+        self._copies = Copies(folder / "files")
+        self._journal = Journal(folder / "files.jsonl")
+        self._hidden = Hidden(self._path, sources, values, self._copies)
+        self._doubted: set[str] = set()
+        self._warn, self._told = warn, told
+        self._goal: Json = {}
+        self._goal_seq = -1
+        self._changes = Changes(
+            self._path, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden
+        )
+        self._back = Back(
+            folder, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden, warn=warn
+        )
+        self._before: set[tuple[str, int]] = set()
         self._mapped_before: set[str] = set()
-        self._aside: dict[str, Path] = {}
+        self._used: dict[int, set[str]] = {}
 
     # ------------------------------------------------------------------ following
 
-    def start(self) -> None:
-        """Manage ``open`` from here on."""
-        self._real = builtins.open
-        self._before = _writable_descriptors()
-        self._mapped_before = _mapped_for_writing()
-        builtins.open = io.open = self._open  # type: ignore[assignment]
-        found = self._namespace.get("open")
-        if getattr(found, "__wrapped__", None) is self._real:
-            self._notebook_open = found
-            self._namespace["open"] = self._open_in_notebook
+    def start(self, seq: int) -> None:
+        """Follow files from here on.
+
+        Parameters
+        ----------
+        seq : int
+            Number of the next snapshot.
+        """
+        self._journal.next = seq
+        self._before = writable_descriptors()
+        self._mapped_before = mapped_for_writing()
+        self._hidden.start()
+        if not seq:
+            self._journal.add("saw", **self._seen())
+        self._open.start()
+        _audit.follow(self._changes)
 
     def stop(self) -> None:
-        """Give ``open`` back."""
-        if builtins.open == self._open:
-            builtins.open = io.open = self._real
-        if self._notebook_open is not None and self._namespace.get("open") == self._open_in_notebook:
-            self._namespace["open"] = self._notebook_open
+        """Follow nothing any more."""
+        _audit.unfollow(self._changes)
+        self._open.stop()
 
-    def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
-        __tracebackhide__ = True
-        return self._follow(self._real, file, mode, args, kwargs)
+    def inherit(self, files: Files) -> None:
+        """Take over the handles that an earlier attempt in this process has left open."""
+        for path, known in files._known.items():  # its own kind
+            if known.open_handles():
+                self._known[path] = Known(known.how, known.handles, known.keeper)
 
-    def _open_in_notebook(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
-        __tracebackhide__ = True
-        return self._follow(self._notebook_open, file, mode, args, kwargs)
-
-    def _follow(self, real: Any, file: Any, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> IO[Any]:
-        __tracebackhide__ = True
-        path = self._path(file)
-        writes = any(letter in mode for letter in "wax+")
-        before = self._as_it_is(path) if path is not None and writes and path not in self._known else None
-        handle: IO[Any] = real(file, mode, *args, **kwargs)
-        if path is None:
-            return handle
-        if before is not None:
-            self._known[path] = _Known()
-            with _fs.open_log(self.folder / "files.jsonl") as log:
-                log.write(json.dumps(before).encode() + b"\n")
-        known = self._known[path] if writes else self._readers.setdefault(path, _Known())
-        known.rewritten = "w" in mode or "+" in mode
-        known.open_handles()
-        known.handles.append(weakref.ref(handle))
-        return handle
-
-    @staticmethod
-    def _as_it_is(path: str) -> Json:
-        """Describe a file before the cell first writes to it, for a death before the next snapshot."""
-        file = Path(path)
-        length = file.stat().st_size if file.exists() else None
-        return {"path": path, "length": length, "tail": _tail_digest(file, length or 0)}
-
-    def _path(self, file: Any) -> str | None:
-        if not isinstance(file, (str, bytes, os.PathLike)):
-            return None
-        path = os.path.realpath(os.fsdecode(file))
-        ours = path.startswith((*self._skipped, "/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")  # noqa: S108  # users do write there
-        return None if ours or path.endswith(".pyc") else path
+    def _path(self, path: str) -> str | None:
+        """Return a path, or None where it is not a file of the user's."""
+        return None if path.startswith(self._ignored) or is_no_file(path) or path.endswith(".pyc") else path
 
     # ------------------------------------------------------------------ at a boundary
 
-    def state(self) -> list[Json]:
+    def state(self) -> Json:
         """Describe the files as they are, after making their bytes durable.
 
         Raises
         ------
         RefusedError
-            When a file is written in place, so that its length does not tell what it was.
+            When a file can't be described so that it could be put back.
         """
+        self._find_hidden()
+        self._refuse_lost()
         self._refuse_in_place()
-        return [self._describe(path, known) for path, known in self._known.items()]
+        found = [self._describe(path, known) for path, known in list(self._known.items())]
+        folders = [{"path": path, "length": None, "folder": there} for path, there in self._changes.folders.items()]
+        return {"known": [entry for entry in found if entry is not None] + folders, **self._seen()}
+
+    def committed(self, state: Json, seq: int, kept: list[int]) -> None:
+        """Know that a snapshot with this state is complete, and which ones are kept."""
+        self._changes.since(state["known"])
+        self._journal.next = seq + 1
+        self._journal.forget(min(kept, default=seq))
+        records = [*state["known"], *state["kept"].values()]
+        self._used[seq] = names_in(records)
+        if set(kept) <= self._used.keys():  # else there are some of an earlier attempt
+            self._used = {one: self._used[one] for one in kept}
+            self._copies.prune(set().union(*self._used.values(), names_in(self._journal.records)))
 
     def reader_positions(self) -> list[Json]:
         """Tell where files open for reading stand; one whose position can't be told is a loop's own iterable."""
         found: list[Json] = []
-        for path, known in self._readers.items():
+        for path, known in self._open.read.items():
             for nth, handle in enumerate(known.open_handles()):
                 try:
                     found.append({"path": path, "nth": nth, "at": handle.tell()})
@@ -161,44 +159,106 @@ class Files:
                     continue
         return found
 
-    def _describe(self, path: str, known: _Known) -> Json:
+    def _find_hidden(self) -> None:
+        changed, doubtful = self._hidden.changed()
+        for path in changed:
+            known = self._known.get(path)
+            if known is None:
+                self._known[path] = Known("hidden", lasting=True)
+            elif path not in self._changes.touched and not known.open_handles():
+                known.how = "hidden"
+        for path in sorted(doubtful - self._known.keys() - self._doubted):
+            self._doubted.add(path)
+            self._warn(
+                f"{Path(path).name} was written while the cell ran, by a library or by another program: it is not "
+                "followed. If the cell writes it, put its whole name into a variable of the notebook"
+            )
+
+    def _seen(self) -> Json:
+        return self._hidden.record(self._known, self._open.read)
+
+    def _describe(self, path: str, known: Known) -> Json | None:
         handles = known.open_handles()
         for handle in handles:
             handle.flush()
-        if not os.path.exists(path):  # noqa: PTH110
-            return {"path": path, "length": None}
         file = Path(path)
+        sig = signature(file)
+        if sig is None:
+            if os.path.lexists(path) and not file.is_symlink():
+                return None  # a pipe, a device
+            known.entry = {}
+            return look(file) if known.lasting or file.is_symlink() else None
+        if not handles and known.settled and known.entry.get("sig") == sig and known.entry["how"] == known.how:
+            return known.entry
         _fs.sync_file(file)
-        length = file.stat().st_size
-        entry: Json = {"path": path, "length": length, "tail": _tail_digest(file, length), "at": _positions(handles)}
-        at_end = all(at in (None, length) for at in entry["at"]) or not known.rewritten
-        whole = known.rewritten and (not handles or not at_end)
-        if length <= (COPY_LIMIT if whole else PREFIX_LIMIT):
-            entry["copy"] = base64.b64encode(file.read_bytes()).decode()
-            entry["whole"] = whole
-        elif whole and not at_end:
-            raise RefusedError(
-                f"{file.name} is open and written in the middle, and with {length:,} bytes too large to be copied",
-                "Close it in the body, append to it, or write parts of at most 1 MB",
-            )
+        known.settled = time.time_ns() - sig[1] > SETTLED
+        known.entry = self._entry(file, known, sig, positions(handles))
+        return known.entry
+
+    def _entry(self, file: Path, known: Known, sig: list[int], at: list[int | None]) -> Json:
+        length = sig[0]
+        entry: Json = {
+            "path": str(file), "length": length, "tail": tail_digest(file, length), "at": at, "sig": sig,
+            "how": known.how,
+        }  # fmt: skip
+        in_the_middle = known.how != "append" and any(where not in (None, length) for where in at)
+        in_place = in_the_middle or known.how == "hidden" or (known.how == "place" and sig != known.first)
+        if length <= INLINE or in_place:
+            entry["copy"] = self._copies.keep(file, length)
+            if entry["copy"] is None:
+                raise RefusedError(
+                    f"{file.name} is written in place, and with {length:,} bytes it is too large to be copied at each "
+                    f"snapshot (at most {COPY_LIMIT:,})",
+                    "Write parts, a file of its own in each iteration; or write the new one under another name and "
+                    "os.replace() it",
+                )
         return entry
 
+    def _refuse_lost(self) -> None:
+        for path, size in list(self._changes.lost.items()):
+            del self._changes.lost[path]  # the file as it is now can be described: only its past is lost
+            if size is None:
+                raise StoreError(
+                    f"the disk refused to keep what {Path(path).name} was before the cell changed it. Free some space"
+                )
+            raise RefusedError(
+                f"{Path(path).name} is changed or removed by the loop, and with {size:,} bytes it is too large to be "
+                f"copied before (at most {COPY_LIMIT:,})",
+                "Write the new one under another name and os.replace() it: then the old one is kept without a copy",
+            )
+
     def _refuse_in_place(self) -> None:
-        found = [
-            path for path, _ in _writable_descriptors() - self._before if os.path.realpath(path) not in self._known
-        ]
-        for path in [*found, *(_mapped_for_writing() - self._mapped_before)]:
-            if os.path.realpath(path).startswith(self._store):
+        managed: set[int] = set()
+        for path, known in self._known.items():
+            handles = known.open_handles()
+            managed |= descriptors(handles)
+            if handles and known.keeper:
+                raise RefusedError(
+                    f"{Path(path).name} is held open for writing by {known.keeper}, whose place in it can't be put "
+                    "back",
+                    "Open and close it in the body; or write it after the loop",
+                )
+        found = [path for path, number in writable_descriptors() - self._before if number not in managed]
+        for path in [*found, *(mapped_for_writing() - self._mapped_before)]:
+            if os.path.realpath(path).startswith(self._ignored):
                 continue
             raise RefusedError(
                 f"{Path(path).name} is open for writing in place, by a library (HDF5, SQLite, a memory map)",
-                "Write a file of its own in each iteration, opened and closed in the body; or collect the results and "
-                "write them after the loop",
+                "Open and close it in the body of the loop; or collect the results and write them after the loop",
             )
 
     # ------------------------------------------------------------------ on a resume
 
-    def check(self, recorded: list[Json]) -> None:
+    def back_to(self, state: Json, seq: int) -> None:
+        """Know which snapshot to go back to; without this it is the launch."""
+        self._goal, self._goal_seq = state, seq
+
+    @property
+    def _recorded(self) -> list[Json]:
+        found: list[Json] = self._goal.get("known", [])
+        return found
+
+    def check(self) -> None:
         """Check, before anything is touched, that every recorded file can be put back.
 
         Raises
@@ -206,190 +266,61 @@ class Files:
         ReplayError
             When one is gone or was changed by someone else.
         """
-        for entry in recorded:
-            path, length = Path(entry["path"]), entry["length"]
-            if length is None or entry.get("whole") or self._is_cut_short(path, entry):
-                continue
-            if not path.exists() and length:
-                raise ReplayError(f"{path.name}, which the run had written, is gone. Put it back, or supersede the run")
-            if length and _tail_digest(path, length) != entry["tail"]:
-                raise ReplayError(
-                    f"{path.name} was changed by someone else since the snapshot. Put it back, or supersede the run"
-                )
+        self._back.check(self._recorded, self._goal_seq)
 
-    @staticmethod
-    def _is_cut_short(path: Path, entry: Json) -> bool:
-        """Whether a file is the beginning of what it was: an earlier cell has truncated it and written its header."""
-        if "copy" not in entry:
-            return False
-        there = path.read_bytes() if path.exists() else b""
-        return len(there) < entry["length"] and base64.b64decode(entry["copy"]).startswith(there)
+    def undo(self) -> None:
+        """Undo what was done to files since the snapshot, or since the launch."""
+        saw = next((record for record in self._journal.records if record["op"] == "saw"), {})
+        self._tell(self._back.undo(self._recorded, self._goal_seq, self._goal or saw))
 
-    def later(self, recorded: list[Json]) -> list[Json]:
-        """Describe files that were first opened after the snapshot, as they were before."""
-        known = {entry["path"] for entry in recorded}
-        found: dict[str, Json] = {}
-        try:
-            lines = (self.folder / "files.jsonl").read_bytes().splitlines()
-        except FileNotFoundError:
-            return []
-        for line in lines:
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            if entry["path"] not in known:
-                found.setdefault(entry["path"], entry)
-        return list(found.values())
-
-    def set_aside(self, recorded: list[Json], attempt: int) -> None:
+    def set_aside(self, attempt: int) -> None:
         """Move every recorded file away, so that what runs again finds the world of the launch."""
-        moves = {
-            entry["path"]: str(self.folder / "aside" / f"{attempt:04d}-{place:04d}-{Path(entry['path']).name}")
-            for place, entry in enumerate(recorded)
-        }
-        if moves:
-            # A death on the way back must not leave the user's files here: the next attempt looks.
-            _fs.make_folder(self.folder / "aside")
-            _fs.write(self._moved, json.dumps(moves).encode())
-        for entry in recorded:
-            path = Path(entry["path"])
-            self._known.setdefault(str(path), _Known(rewritten=bool(entry.get("whole"))))
-            if path.exists():
-                target = Path(moves[entry["path"]])
-                _fs.move(path, target)
-                self._aside[str(path)] = target
-
-    @property
-    def _moved(self) -> Path:
-        return self.folder / "aside" / "moved.json"
+        self._changes.away = True
+        self._adopt()
+        self._back.set_aside(self._recorded, attempt)
 
     def recover(self) -> None:
         """Put files back that an attempt had moved aside and could not put back itself."""
-        try:
-            moves = json.loads(self._moved.read_bytes())
-        except FileNotFoundError:
-            return
-        for path, target in moves.items():
-            if Path(target).exists():
-                _fs.remove(Path(path))  # what ran again on the way has written it
-                _fs.move(Path(target), Path(path))
-        _fs.remove(self._moved)
-        self._aside.clear()
+        self._back.moves.recover()
 
-    def put_back(self, recorded: list[Json], *, whole: bool = False) -> list[tuple[str, int]]:
-        """Put every recorded file back as the snapshot knew it; returns names and the bytes cut off.
+    def put_back(self, *, whole: bool = False) -> None:
+        """Put every recorded file back as the snapshot knew it, and note again what happens to files.
 
         Parameters
         ----------
-        recorded : list of dict
-            As ``state`` gave them.
         whole : bool
             Cut nothing: the run is complete.
         """
-        cut = []
-        for entry in recorded:
-            path = Path(entry["path"])
-            aside = self._aside.pop(str(path), None)
-            if aside is None and entry["length"] is not None and path.exists():
-                aside = self.folder / "aside" / f"{path.name}.now"
-                _fs.make_folder(aside.parent)
-                _fs.copy_prefix(path, aside, path.stat().st_size)
-            if aside is not None and self._is_cut_short(aside, entry):
-                whole = False
-            had = aside.stat().st_size if aside is not None else 0
-            keep = had if whole else entry["length"]
-            self._put_back_one(path, aside, keep, {"at": entry.get("at")} if whole and aside is not None else entry)
-            if keep is not None and had > keep:
-                cut.append((path.name, had - keep))
-            elif aside is not None and keep is not None:
-                _fs.remove(aside)
-        _fs.remove(self._moved)
-        return cut
+        self._changes.away = True
+        self._adopt()
+        self._tell(self._back.put_back(self._recorded, whole=whole))
+        self._changes.since(self._recorded)
+        self._hidden.start()
+        self._changes.away = False
 
-    def _put_back_one(self, path: Path, aside: Path | None, keep: int | None, entry: Json) -> None:
-        known = self._known.get(str(path))
-        handles = known.open_handles() if known else []
-        for handle in handles:
-            handle.flush()
-        if keep is None:
-            if not handles:
-                _fs.remove(path)
+    def _adopt(self) -> None:
+        for entry in self._recorded:
+            if "folder" in entry:
+                self._changes.folders.setdefault(entry["path"], entry["folder"])
             else:
-                _fs.truncate(path, 0)
-        elif entry.get("whole") or ("copy" in entry and (aside is None or aside.stat().st_size < entry["length"])):
-            _fs.replace_bytes(path, base64.b64decode(entry["copy"]))
-        elif aside is not None and not handles and aside.stat().st_size == keep:
-            _fs.remove(path)
-            _fs.move(aside, path)  # the very file, times and all
-        elif aside is not None:
-            _fs.copy_prefix(aside, path, keep)
-        for handle, at in zip(handles, entry.get("at") or [None] * len(handles), strict=False):
-            if at is None:
-                handle.seek(0, os.SEEK_END)
-            else:
-                handle.seek(at)
+                self._known.setdefault(entry["path"], Known(entry.get("how", "append"), lasting=True))
 
-    def put_readers(self, positions: list[Json]) -> None:
+    def _tell(self, cut: Cut) -> None:
+        for name, length in cut:
+            self._told(name, length)
+
+    def put_readers(self, reading: list[Json]) -> None:
         """Put files open for reading where they stood."""
-        for entry in positions:
-            known = self._readers.get(entry["path"])
+        for entry in reading:
+            known = self._open.read.get(entry["path"])
             handles = known.open_handles() if known else []
             if entry["nth"] < len(handles):
                 handles[entry["nth"]].seek(entry["at"])
 
 
-def _positions(handles: list[IO[Any]]) -> list[int | None]:
-    found: list[int | None] = []
-    for handle in handles:
-        try:
-            found.append(handle.tell())
-        except OSError:
-            found.append(None)
-    return found
-
-
-def _tail_digest(path: Path, length: int) -> str:
-    """Digest the end of a file's first ``length`` bytes: it costs the same however long the file grows."""
-    try:
-        with io.FileIO(path) as file:
-            file.seek(max(0, length - _TAIL))
-            return xxhash.xxh3_128_hexdigest(file.read(min(_TAIL, length))) if path.stat().st_size >= length else ""
-    except FileNotFoundError:
-        return ""
-
-
-def _writable_descriptors() -> set[tuple[str, str]]:
-    """Return path and descriptor of each regular file open for writing in this process; none where nobody can tell."""
-    found: set[tuple[str, str]] = set()
-    if not sys.platform.startswith("linux"):
-        return found
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
-        try:
-            path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if (
-                not path.startswith("/")
-                or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd"))
-                or "(deleted)" in path
-            ):
-                continue
-            with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
-                flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))
-        except (OSError, StopIteration):
-            continue
-        if int(flags.split()[1], 8) & os.O_ACCMODE:
-            found.add((path, name))
-    return found
-
-
-def _mapped_for_writing() -> set[str]:
-    """Return files that this process has mapped for shared writing: their descriptor is closed, their pages are not."""
-    if not sys.platform.startswith("linux"):
-        return set()
-    with io.FileIO("/proc/self/maps") as maps:
-        lines = maps.readall().decode("utf-8", "replace").splitlines()
-    paths = {line[line.find("/") :] for line in lines if " rw-s " in line and "/" in line}
-    return {path for path in paths if not path.startswith(_SHARED)}
-
-
-_SHARED = ("/dev/", "/memfd", "/SYSV")
+def _own_folders() -> list[str]:
+    """Return folders in which programs keep things of their own: caches, histories, settings."""
+    home = os.path.expanduser("~")  # noqa: PTH111
+    named = [os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "IPYTHONDIR", "JUPYTER_DATA_DIR", "TORCH_HOME")]
+    hidden = [os.path.join(home, one) for one in (".cache", ".ipython", ".jupyter", ".local", ".config", ".matplotlib")]  # noqa: PTH118
+    return [os.path.realpath(one) for one in (*named, *hidden) if one]

@@ -59,6 +59,13 @@ class OutputLog:
         """Bytes logged so far."""
         return self.path.stat().st_size if self.path.exists() else 0
 
+    def cut_back(self, length: int, aside: Path) -> None:
+        """Cut the log to a length, before it is written to; what is cut off is kept."""
+        if self.length() > length:
+            _fs.make_folder(aside.parent)
+            _fs.copy_prefix(self.path, aside, self.length())
+            _fs.truncate(self.path, length)
+
     def _both(self, text: str) -> int:
         written: int = self._write(text)
         self.copy(text)

@@ -29,6 +29,7 @@ from ._places import Places
 from ._reach import IMMUTABLE
 from ._scope import Scope, Selection
 from ._skip import is_bar
+from ._texts import sources_of, texts_read
 
 
 class Attempt:
@@ -64,7 +65,15 @@ class Attempt:
     ) -> None:
         self.run, self.number, self.plan = run, number, plan
         self.scope, self.places, self.definitions = scope, places, definitions
-        self.files = Files(run.path, run.path.parent, places.namespace)
+        self.files = Files(
+            run.path,
+            run.path.parent,
+            places.namespace,
+            sources=sources_of(plan, scope.reached, places),
+            values=lambda: texts_read(scope),
+            warn=self.warn,
+            told=self._tell_cut,
+        )
         self.log = OutputLog(run.path / "log.txt")
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
@@ -85,7 +94,7 @@ class Attempt:
 
     def start(self) -> None:
         """Begin to follow files and output."""
-        self.files.start()
+        self.files.start(self._seq)
         self.log.start()
 
     def end(self) -> None:
@@ -198,6 +207,7 @@ class Attempt:
             goes = set(keep.to_prune([one.seq for one in self._there]))
             self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
             self._there = [one for one in self._there if one.seq not in goes]
+            self.files.committed(meta["files"], snapshot.seq, [one.seq for one in self._there])
         finally:
             self._let_go()
         return meta
@@ -239,6 +249,7 @@ class Attempt:
             Whether this process has not run the cell before; else inputs may have been changed by the attempt before.
         """
         self._snapshot = snapshot
+        self.files.back_to(snapshot.meta["files"], snapshot.seq)
         self._fresh = fresh
         self.log.muted = True  # what the set-up prints again stands there already
         self._active = float(snapshot.meta.get("active", 0.0))
@@ -248,12 +259,6 @@ class Attempt:
     def is_resumed(self) -> bool:
         """Whether it goes on from a snapshot."""
         return self._snapshot is not None
-
-    @property
-    def recorded_files(self) -> list[Json]:
-        """Files of the user's that have to be put back."""
-        known: list[Json] = self._snapshot.meta["files"] if self._snapshot is not None else []
-        return [*known, *self.files.later(known)]
 
     @property
     def unsaved(self) -> tuple[str, ...]:
@@ -307,8 +312,7 @@ class Attempt:
             if digest and not self._fresh and self._input_digest(place) != digest:
                 raise ReplayError(
                     f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel "
-                    f"and run the "
-                    "notebook from its top"
+                    "and run the notebook from its top"
                 )
 
     def _input_digest(self, place: str) -> str:
@@ -349,12 +353,11 @@ class Attempt:
         if self.disturbed and self._state_digest() != self._digest:
             raise ReplayError(
                 f"on the way back a statement changed what had been restored ({self._changed_name()}): going on "
-                f"would be "
-                "another run. Move that statement out of the way to the loop, or supersede the run"
+                "would be another run. Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
         self.log.muted = False
-        self.put_files_back(whole=whole)
+        self.files.put_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
         for name, n in meta["bars"].items():
@@ -367,11 +370,9 @@ class Attempt:
         self._since = time.monotonic()
         put_rng(meta["rng"])
 
-    def put_files_back(self, *, whole: bool = False) -> None:
-        """Put the user's files back as the snapshot knew them, or as they were before the run; tell what is cut."""
-        for name, length in self.files.put_back(self.recorded_files, whole=whole):
-            self.run.note("cut", self.number, file=name, bytes=length)
-            self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
+    def _tell_cut(self, name: str, length: int) -> None:
+        self.run.note("cut", self.number, file=name, bytes=length)
+        self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
 
     def put_world(self, rng: Json, ambient: dict[str, Any]) -> None:
         """Put random streams and ambient state where they were at an earlier place of the run."""

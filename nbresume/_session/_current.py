@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFoundError
+from ._once import once
 
 if TYPE_CHECKING:
     from ._attempt import Attempt
     from ._host import Host
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
+_STEPS = ("for", "while", "call")
 _active: list[Host] = []
 
 
@@ -85,7 +88,36 @@ class Current:
                 "no resumable cell is running here, and a plain one has no key of its own. Put "
                 "%%resumable NAME on top of the cell that asks"
             )
-        return "/".join([self.run, *(f"{label}={count}" for label, count in self.cursor)])
+        host = active_host()
+        stack = host.runtime.stack if host is not None and host.runtime is not None else []
+        steps = [f"{frame.unit}{frame.id}:{frame.label}={frame.count}" for frame in stack if frame.kind in _STEPS]
+        return "/".join([self.run, *steps])
+
+    def once(self, key: str, function: Callable[[], _T], *, again: bool = False) -> _T:
+        """Do something once over all attempts of this run, such as sending a message or reserving a name.
+
+        Its result is kept, and where the random streams stood before and after it. What else the function changes in
+        the notebook is not. In a plain cell, which has one attempt, the function is called.
+
+        Parameters
+        ----------
+        key : str
+            What tells it from everything else that this run does once.
+        function : callable
+            Takes no arguments; what it returns has to be saveable.
+        again : bool
+            Do it also where an earlier attempt died in the middle of it, so that nobody knows whether it happened.
+
+        Raises
+        ------
+        StoppedError
+            When an earlier attempt died in the middle of it, and ``again`` is not said.
+        """
+        host = active_host()
+        if host is None or host.attempt is None:
+            return function()
+        found: _T = once(host.attempt.run, host.attempt.definitions, key, function, again=again)
+        return found
 
     def __repr__(self) -> str:
         if not self.run:

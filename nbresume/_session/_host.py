@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import _fs
 from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity
+from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
@@ -66,6 +66,7 @@ class Host:
         self._named: dict[str, str] = {}
         self._left: dict[str, Left] = {}
         self._interrupts: Interrupts | None = None
+        self._files: Files | None = None
         self._differences: tuple[str, ...] = ()
         self._word = ""
         self._identity: Identity | None = None
@@ -250,7 +251,7 @@ class Host:
                 self._again(run, attempt, number)
                 return
             way = attempt.back_to(snapshot, fresh=fresh)
-            attempt.files.check(attempt.recorded_files)
+            attempt.files.check()
             if complete:
                 if lineage.state != "completed":
                     tell_completed(run, snapshot.attempt, snapshot.meta)
@@ -261,9 +262,11 @@ class Host:
                 run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
                 self.tell(f"{run.name}: continued, attempt {number}, from {where}")
                 self.tell(f"    random streams put back: {rng}; to start anew instead: %nbresume supersede {run.name}")
-                self._cut_log(run, int(snapshot.meta["log"]), number)
+                attempt.log.cut_back(int(snapshot.meta["log"]), run.path / "aside" / f"{number:04d}-log.txt")
+            if not complete:
+                attempt.files.undo()
             if fresh:
-                attempt.files.set_aside(attempt.recorded_files, number)
+                attempt.files.set_aside(number)
                 put_rng(run.record["rng"])
             self._run(attempt, way, setup=fresh, complete=complete)
         except BaseException as error:
@@ -281,17 +284,11 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
-        self._cut_log(run, 0, number)
-        attempt.put_files_back()
+        attempt.log.cut_back(0, run.path / "aside" / f"{number:04d}-log.txt")
+        attempt.files.check()
+        attempt.files.undo()
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
-
-    def _cut_log(self, run: RunFolder, length: int, number: int) -> None:
-        log = run.path / "log.txt"
-        if log.exists() and log.stat().st_size > length:
-            _fs.make_folder(run.path / "aside")
-            _fs.copy_prefix(log, run.path / "aside" / f"{number:04d}-log.txt", log.stat().st_size)
-            _fs.truncate(log, length)
 
     def _attempt(self, run: RunFolder, number: int, plan: CellPlan, scope: Scope) -> Attempt:
         interrupts = Interrupts(self.stop, plainly=plan.unit.catches_interrupt)
@@ -307,7 +304,9 @@ class Host:
             hold=interrupts.hold,
             let_go=interrupts.let_go,
         )
-        self.attempt, self._interrupts = attempt, interrupts
+        if self._files is not None:
+            attempt.files.inherit(self._files)
+        self.attempt, self._interrupts, self._files = attempt, interrupts, attempt.files
         return attempt
 
     def _run(self, attempt: Attempt, way: Way | None, *, setup: bool, complete: bool = False) -> None:

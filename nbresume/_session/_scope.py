@@ -98,6 +98,7 @@ class Scope:
 
     def __init__(self, plan: CellPlan, found: Reached, places: Places, definitions: Definitions) -> None:
         self.plan, self.places, self.definitions = plan, places, definitions
+        self.reached = found
         self.bindable = frozenset(plan.unit.bound) | frozenset(found.rebound)
         self.launch = ambient_state()
         """Of the run's launch: what has changed since belongs to the run."""

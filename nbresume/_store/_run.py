@@ -9,6 +9,9 @@
         latest            advisory; never trusted over a verified file
         log.txt           what the cell printed
         aside/            what was cut from the user's files
+        files/            copies of them, by digest
+        files.jsonl       what was done to them since a snapshot
+        once/             results of what is done once, and claims
         owner, lock       who writes
 """
 
@@ -22,6 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import xxhash
 
 from .. import _fs
 from .._events import Event, Kind, decode, encode, now
@@ -214,6 +219,21 @@ class RunFolder:
         for snapshot in self.snapshots() if among is None else among:
             if snapshot.seq in goes and snapshot.attempt <= attempt:
                 _fs.remove(snapshot.path)
+
+    # -------------------------------------------------------------- results of what is done once
+
+    def kept_path(self, key: str) -> Path:
+        """Return where the result of a key is kept: a file like a snapshot, of no attempt, numbered by its key."""
+        return self.path / "once" / Snapshot.name(0, xxhash.xxh3_64_intdigest(key.encode()))
+
+    def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
+        """Keep a result for all later attempts."""
+        write_snapshot(self.kept_path(key), meta, stream, tables, blocks)
+
+    def kept(self, key: str) -> Snapshot | None:
+        """Return the kept result of a key, if there is one."""
+        path = self.kept_path(key)
+        return Snapshot(path) if path.exists() else None
 
     def size(self) -> int:
         """Bytes on disk."""

@@ -1,0 +1,46 @@
+"""Files that are open for writing in this process, whoever opened them."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+
+def writable_descriptors() -> set[tuple[str, int]]:
+    """Return path and descriptor of each regular file open for writing in this process; none where nobody can tell."""
+    found: set[tuple[str, int]] = set()
+    if not sys.platform.startswith("linux"):
+        return found
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
+        try:
+            path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            if not path.startswith("/") or is_no_file(path) or "(deleted)" in path:
+                continue
+            with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
+                flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))
+        except (OSError, StopIteration):
+            continue
+        if int(flags.split()[1], 8) & os.O_ACCMODE:
+            found.add((path, int(name)))
+    return found
+
+
+def mapped_for_writing() -> set[str]:
+    """Return files that this process has mapped for shared writing: their descriptor is closed, their pages are not."""
+    if not sys.platform.startswith("linux"):
+        return set()
+    with io.FileIO("/proc/self/maps") as maps:
+        lines = maps.readall().decode("utf-8", "replace").splitlines()
+    paths = {line[line.find("/") :] for line in lines if " rw-s " in line and "/" in line}
+    return {path for path in paths if not is_no_file(path)}
+
+
+def is_no_file(path: str) -> bool:
+    """Whether a path is a device or shared memory; in a folder of ``/dev/shm`` people keep files, for speed."""
+    if path.startswith(_SHM):
+        return "/" not in path.removeprefix(_SHM)
+    return path.startswith(("/dev/", "/proc/", "/sys/", "/memfd", "/SYSV"))
+
+
+_SHM = "/dev/shm/"  # noqa: S108  # read from the kernel, not made
