@@ -76,7 +76,7 @@ def _close(attempt: Attempt, display: Json | None) -> None:
 
 def tell_completed(run: RunFolder, number: int, meta: Json) -> None:
     """Tell the journal of a run whose last snapshot stands, and what it was made of."""
-    files = {Path(entry["path"]).name: entry["length"] for entry in meta["files"]}
+    files = {Path(entry["path"]).name: entry["length"] for entry in meta["files"]["known"]}
     run.note("reconciled", number, attempts=meta["made_by"], files=files, printed=meta["log"])
     run.note("completed", number, resumed=len(meta["made_by"]) > 1)
 
