@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -122,9 +123,9 @@ MAGIC = "%%resumable t --vars i --every 3 --on-restart continue\n"
 
 
 def test_rows_beyond_the_snapshot_are_cut_kept_aside_and_journalled(tmp_path):
-    cell = MAGIC + "import os\n" + APPEND + "    if i == 4 and not os.path.exists('go'): os.kill(os.getpid(), 9)\n"
+    cell = MAGIC + "import os\n" + APPEND + "    if i == 5 and not os.path.exists('go'): os.kill(os.getpid(), 9)\n"
     assert attempt("", cell, tmp_path, names=["i"]).status == "killed"
-    assert (tmp_path / "log.csv").read_text() == "0\n1\n2\n3\n4\n"
+    assert (tmp_path / "log.csv").read_text() == "0\n1\n2\n3\n4\n5\n"
     (tmp_path / "go").touch()
     second = attempt("", cell, tmp_path, names=["i"])
     assert second.status == "ended", second.error
@@ -133,7 +134,7 @@ def test_rows_beyond_the_snapshot_are_cut_kept_aside_and_journalled(tmp_path):
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     cut = [event for event in events if event["event"] == "cut"]
     assert [(event["file"], event["bytes"]) for event in cut] == [("log.csv", 4)]
-    assert any(path.read_text() == "0\n1\n2\n3\n4\n" for path in (run / "aside").rglob("*log.csv*"))
+    assert any(path.read_text() == "0\n1\n2\n3\n4\n5\n" for path in (run / "aside").rglob("*log.csv*"))
     assert "log.csv was cut back by 4 bytes" in second.printed
 
 
@@ -163,13 +164,27 @@ def test_a_small_file_that_an_earlier_cell_removed_is_put_back(tmp_path):
 def test_a_large_file_that_is_gone_stops_the_resume(tmp_path):
     """What is not kept in the snapshot can't be put back, and going on would write half a file."""
     cell = MAGIC + APPEND.replace("f'{i}\\n'", "f'{i}\\n' * 1_000_000")
-    assert attempt("", cell, tmp_path, kill_at=2).status == "killed"
-    assert (tmp_path / "log.csv").stat().st_size == 6_000_000
+    assert attempt("", cell, tmp_path, kill_at=3).status == "killed"
+    assert (tmp_path / "log.csv").stat().st_size == 8_000_000
     (tmp_path / "log.csv").unlink()
     found = attempt("", cell, tmp_path)
     assert found.status == "error"
     assert "log.csv" in found.error
     assert "gone" in found.error
+
+
+def test_a_notebook_that_was_moved_with_its_files_and_its_runs_goes_on_there(tmp_path):
+    """The file beside the notebook is cut back, and the one at the old place is nobody's any more."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    cell = MAGIC + "import os\n" + APPEND + "    if i == 5 and not os.path.exists('go'): os.kill(os.getpid(), 9)\n"
+    assert attempt("", cell, old).status == "killed"
+    shutil.copytree(old, new)
+    (new / "go").touch()
+    found = attempt("", cell, new)
+
+    assert found.status == "ended", found.error
+    assert (new / "log.csv").read_text() == (old / "log.csv").read_text() == "0\n1\n2\n3\n4\n5\n"
 
 
 def test_a_stop_for_a_changed_cell_touches_no_file(tmp_path):

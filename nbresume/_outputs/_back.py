@@ -18,6 +18,7 @@ from ._copies import COPY_LIMIT, Copies
 from ._hidden import Hidden
 from ._known import Known, look, signature, tail_digest, whole_digest
 from ._moves import Moves
+from ._portable import Portable
 from ._undo import Journal
 
 Cut = list[tuple[str, int]]
@@ -35,6 +36,8 @@ class Back:
         Files by path, with the handles that are open.
     copies, journal, hidden
         What was kept, noted and seen.
+    portable : Portable
+        Knows how paths are written down.
     warn : callable
         Shows a warning.
     """
@@ -47,11 +50,12 @@ class Back:
         copies: Copies,
         journal: Journal,
         hidden: Hidden,
+        portable: Portable,
         warn: Callable[[str], None],
     ) -> None:
         self._warn = warn
         self._known, self._copies, self._journal, self._hidden = known, copies, journal, hidden
-        self.moves = Moves(folder / "aside")
+        self.moves = Moves(folder / "aside", portable)
 
     # ------------------------------------------------------------------ before anything is touched
 

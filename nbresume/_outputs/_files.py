@@ -30,6 +30,7 @@ from ._descriptors import is_no_file, mapped_for_writing, writable_descriptors
 from ._hidden import Hidden
 from ._known import SETTLED, Known, descriptors, look, positions, signature, tail_digest
 from ._open import ManagedOpen
+from ._portable import Portable
 from ._undo import Journal
 
 
@@ -70,7 +71,8 @@ class Files:
         self._open = ManagedOpen(namespace, self._path)
         self._known = self._open.written
         self._copies = Copies(folder / "files")
-        self._journal = Journal(folder / "files.jsonl")
+        self._portable = Portable(store.parent)
+        self._journal = Journal(folder / "files.jsonl", self._portable)
         self._hidden = Hidden(self._path, sources, values, self._copies)
         self._doubted: set[str] = set()
         self._warn, self._told = warn, told
@@ -80,7 +82,13 @@ class Files:
             self._path, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden
         )
         self._back = Back(
-            folder, self._known, copies=self._copies, journal=self._journal, hidden=self._hidden, warn=warn
+            folder,
+            self._known,
+            copies=self._copies,
+            journal=self._journal,
+            hidden=self._hidden,
+            portable=self._portable,
+            warn=warn,
         )
         self._before: set[tuple[str, int]] = set()
         self._mapped_before: set[str] = set()
@@ -137,6 +145,11 @@ class Files:
         folders = [{"path": path, "length": None, "folder": there} for path, there in self._changes.folders.items()]
         return {"known": [entry for entry in found if entry is not None] + folders, **self._seen()}
 
+    def portable(self, state: Json) -> Json:
+        """Return a state as a snapshot keeps it: a notebook may be moved together with its files."""
+        found: Json = self._portable.pack(state)
+        return found
+
     def committed(self, state: Json, seq: int, kept: list[int]) -> None:
         """Know that a snapshot with this state is complete, and which ones are kept."""
         self._changes.since(state["known"])
@@ -154,7 +167,7 @@ class Files:
         for path, known in self._open.read.items():
             for nth, handle in enumerate(known.open_handles()):
                 try:
-                    found.append({"path": path, "nth": nth, "at": handle.tell()})
+                    found.append({"path": self._portable.pack(path), "nth": nth, "at": handle.tell()})
                 except OSError:
                     continue
         return found
@@ -251,7 +264,7 @@ class Files:
 
     def back_to(self, state: Json, seq: int) -> None:
         """Know which snapshot to go back to; without this it is the launch."""
-        self._goal, self._goal_seq = state, seq
+        self._goal, self._goal_seq = self._portable.unpack(state), seq
 
     @property
     def _recorded(self) -> list[Json]:
@@ -312,7 +325,7 @@ class Files:
     def put_readers(self, reading: list[Json]) -> None:
         """Put files open for reading where they stood."""
         for entry in reading:
-            known = self._open.read.get(entry["path"])
+            known = self._open.read.get(self._portable.unpack(entry["path"]))
             handles = known.open_handles() if known else []
             if entry["nth"] < len(handles):
                 handles[entry["nth"]].seek(entry["at"])

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from .. import _fs
+from ._portable import Portable
 
 
 class Moves:
@@ -18,10 +19,12 @@ class Moves:
     ----------
     folder : Path
         Made when the first is moved.
+    portable : Portable
+        Knows how paths are written down.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, portable: Portable) -> None:
+        self.folder, self._portable = folder, portable
         self._there: dict[str, Path] = {}
         self._kept = 0
 
@@ -36,7 +39,7 @@ class Moves:
         }
         if moves:
             _fs.make_folder(self.folder)
-            _fs.write(self._list, json.dumps(moves).encode())
+            _fs.write(self._list, json.dumps(self._portable.pack(moves)).encode())
         for path, target in moves.items():
             if Path(path).is_file() or Path(path).is_symlink():
                 _fs.move(Path(path), Path(target))
@@ -75,7 +78,7 @@ class Moves:
     def recover(self) -> None:
         """Put files back that an attempt had moved aside and could not put back itself."""
         try:
-            moves = json.loads(self._list.read_bytes())
+            moves = self._portable.unpack(json.loads(self._list.read_bytes()))
         except FileNotFoundError:
             return
         for path, target in moves.items():

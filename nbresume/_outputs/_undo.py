@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .. import _fs
 from .._types import Json
+from ._portable import Portable
 
 _LONG = 2000
 
@@ -23,10 +24,12 @@ class Journal:
     ----------
     path : Path
         Its file.
+    portable : Portable
+        Knows how paths are written down.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, portable: Portable) -> None:
+        self.path, self._portable = path, portable
         self.next = 0
         """Number of the next snapshot: what happens now is not in the one before."""
         self.records = self._read()
@@ -39,7 +42,7 @@ class Journal:
         found: list[Json] = []
         for line in lines:
             try:
-                record = json.loads(line)
+                record = self._portable.unpack(json.loads(line))
             except ValueError:
                 continue  # torn by a death: then what it tells of has not happened
             found.append(record)
@@ -52,10 +55,10 @@ class Journal:
         record: Json = {"op": op, "seq": self.next, **facts}
         self.records.append(record)
         if durable:
-            _fs.append(self.path, _line(record))
+            _fs.append(self.path, self._line(record))
         else:
             with _fs.open_log(self.path) as log:
-                log.write(_line(record))
+                log.write(self._line(record))
 
     def since(self, seq: int) -> list[Json]:
         """Return what happened after a snapshot."""
@@ -64,7 +67,7 @@ class Journal:
     def undone(self, seq: int) -> None:
         """Note that all since a snapshot has been undone."""
         if self.since(seq):
-            _fs.append(self.path, _line({"op": "undone", "to": seq}))
+            _fs.append(self.path, self._line({"op": "undone", "to": seq}))
             self.records = [record for record in self.records if record["seq"] <= seq]
 
     def at_launch(self) -> list[Json]:
@@ -81,8 +84,7 @@ class Journal:
             return
         launch = {id(record) for record in self.at_launch()}
         self.records = [record for record in self.records if record["seq"] > oldest or id(record) in launch]
-        _fs.write(self.path, b"".join(map(_line, self.records)))
+        _fs.write(self.path, b"".join(map(self._line, self.records)))
 
-
-def _line(record: Json) -> bytes:
-    return json.dumps(record).encode() + b"\n"
+    def _line(self, record: Json) -> bytes:
+        return json.dumps(self._portable.pack(record)).encode() + b"\n"

@@ -172,7 +172,7 @@ class Attempt:
 
     def commit(self, stack: list[Frame], selection: Selection, rng: Json, began: float, **more: Any) -> Json:
         """Publish a snapshot, tell the journal, and prune; returns what the snapshot tells of itself."""
-        cursor = [frame.cursor() for frame in stack]
+        cursor, files = [frame.cursor() for frame in stack], self.files.state()
         meta: Json = {
             "run": self.run.id,
             "attempt": self.number,
@@ -184,7 +184,7 @@ class Attempt:
             "inputs": selection.inputs,
             "gone": list(selection.gone),
             "rng": rng,
-            "files": self.files.state(),
+            "files": self.files.portable(files),
             "readers": self.files.reader_positions(),
             "log": self.log.length(),
             "bars": self.scope.bars(),
@@ -207,7 +207,7 @@ class Attempt:
             goes = set(keep.to_prune([one.seq for one in self._there]))
             self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
             self._there = [one for one in self._there if one.seq not in goes]
-            self.files.committed(meta["files"], snapshot.seq, [one.seq for one in self._there])
+            self.files.committed(files, snapshot.seq, [one.seq for one in self._there])
         finally:
             self._let_go()
         return meta
