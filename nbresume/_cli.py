@@ -19,7 +19,7 @@ from . import __version__
 from ._card import View, runs_table, text
 from ._store import RunFolder, SnapshotError, Store
 from ._types import Json
-from .errors import NbresumeError, NotFoundError, StoreError
+from .errors import NbresumeError, NotFoundError, OptionError, StoreError
 
 Command = Callable[[argparse.Namespace, TextIO], int]
 
@@ -106,7 +106,9 @@ def _show(asked: argparse.Namespace, out: TextIO) -> int:
 
 
 def _continue(asked: argparse.Namespace, out: TextIO) -> int:
-    return _say(asked, out, "continue")
+    if asked.declare_compatible and not sys.stdin.isatty():
+        raise OptionError("--declare-compatible is a person's word, and no script can say it: use a terminal")
+    return _say(asked, out, "declare" if asked.declare_compatible else "continue")
 
 
 def _supersede(asked: argparse.Namespace, out: TextIO) -> int:
@@ -154,6 +156,11 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
         "--store", metavar="PATH", default="", help="where runs live (default: $NBRESUME_STORE, else .nbresume here)"
     ),
     "json": lambda parser: parser.add_argument("--json", action="store_true", help="answer with JSON, for programs"),
+    "declare": lambda parser: parser.add_argument(
+        "--declare-compatible",
+        action="store_true",
+        help="declare that its changed code, or a longer range, is the same run; its lineage keeps the difference",
+    ),
     "folder": lambda parser: parser.add_argument(
         "--folder", metavar="PATH", type=Path, help="where the demo's runs live (default: a new temporary folder)"
     ),
@@ -162,7 +169,12 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
 _COMMANDS: tuple[tuple[str, Command, str, tuple[str, ...]], ...] = (
     ("runs", _runs, "list the runs of the store", ("store", "json")),
     ("show", _show, "tell the lineage of a run", ("name", "store", "json")),
-    ("continue", _continue, "record that the next execution of the cell continues the run", ("name", "store")),
+    (
+        "continue",
+        _continue,
+        "record that the next execution of the cell continues the run",
+        ("name", "declare", "store"),
+    ),
     (
         "supersede",
         _supersede,
@@ -191,7 +203,7 @@ def described(view: View) -> Json:
     dict
         ``name``, ``id``, ``state``, ``where`` (in words), ``loops`` (each with ``label``, ``done``, ``total``),
         ``attempts`` (with ``number``, ``started``, ``resumed_from``, ``snapshot``, ``ended``, ``how``, ``why``,
-        ``where``, ``snapshots``),
+        ``where``, ``snapshots``, ``changes``),
         ``snapshot`` (facts of the latest one, with ``at``; null when there is none), ``saved`` (bytes by name),
         ``identity`` (a short text by part), ``differences``, ``notes``, ``superseded_by``, ``superseded_because`` and
         ``made_by`` (the attempts that a completed run's result is made of).

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 Kind = Literal[
     "launched",
     "resumed",
+    "changed",
     "snapshot",
     "interrupted",
     "rejected",
@@ -22,7 +23,11 @@ Kind = Literal[
     "failed",
     "abandoned",
 ]
-"""What can happen to a run. ``failed``: refused at its first boundary, so that nothing of it can be continued."""
+"""What can happen to a run.
+
+``changed``: an attempt is not plainly the same run; ``how`` tells why. ``failed``: refused at its first boundary, so
+that nothing of it can be continued.
+"""
 
 
 @dataclass(frozen=True, slots=True)

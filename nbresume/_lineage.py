@@ -13,6 +13,37 @@ CLOSED: frozenset[State] = frozenset({"completed", "superseded", "failed", "aban
 """Where nothing is left to continue."""
 
 
+OTHER_HARDWARE = "other hardware"
+NOT_REACHED = "not yet reached"
+DECLARED = "declared"
+CHANGED = {
+    NOT_REACHED: "only what had not run yet has changed",
+    DECLARED: "declared the same run by a person",
+    OTHER_HARDWARE: "bits not guaranteed: other hardware",
+}
+"""How an attempt that is not plainly the same run is spoken of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Why an attempt is not plainly the same run.
+
+    Attributes
+    ----------
+    how : str
+        ``not yet reached``: only what had not run yet has changed. ``declared``: a person has said that it is the same
+        run. ``other hardware``: bits are not guaranteed.
+    differences : tuple of str
+        In readable lines.
+    diff : str
+        Of the code, as ``diff -u`` shows it.
+    """
+
+    how: str
+    differences: tuple[str, ...] = ()
+    diff: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """What one process did of a run."""
@@ -29,6 +60,7 @@ class Attempt:
     snapshots: int = 0
     why: str = ""
     """What is known beyond the cause: the signal's name, or the exception's type and text."""
+    changes: tuple[Change, ...] = ()
     snapshot: str = ""
     """Id of the snapshot that a resume went on from."""
 
@@ -68,6 +100,11 @@ class Lineage:
     def resumed(self) -> bool:
         """Whether any attempt went on from a snapshot of an earlier one."""
         return any(attempt.resumed_from for attempt in self.attempts)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its bits are those of one machine, as far as is known."""
+        return not any(change.how == OTHER_HARDWARE for attempt in self.attempts for change in attempt.changes)
 
     @property
     def cause(self) -> str:
@@ -137,9 +174,16 @@ def _after(lineage: Lineage, event: Event) -> Lineage:
                 lineage = replace(lineage, state=event.kind)
         case "superseded":
             lineage = _superseded(lineage, str(facts.get("by", "")), tuple(facts.get("because", ())))
+        case "changed":
+            attempt = _attempt(lineage, event.attempt)
+            lineage = _with(lineage, replace(attempt, changes=(*attempt.changes, _change(facts))))
         case "rejected" | "cut" | "warned":
             lineage = replace(lineage, notes=(*lineage.notes, event))
     return lineage
+
+
+def _change(facts: Mapping[str, Any]) -> Change:
+    return Change(str(facts.get("how", "")), tuple(map(str, facts.get("differences", ()))), str(facts.get("diff", "")))
 
 
 def _why(facts: Mapping[str, Any]) -> str:

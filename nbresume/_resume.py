@@ -18,6 +18,8 @@ class Found:
     """Readable differences of the identity; empty when it is equal."""
     trouble: str = ""
     """Why nothing may be done with it: alive elsewhere, unreadable, of a newer format."""
+    obstacle: str = ""
+    """Why not even a person can declare a changed run to be the same; empty when one can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The same run goes on."""
+    """The same run goes on; ``declared`` when a person has said that it is the same in spite of its differences."""
 
     run: str
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,13 @@ class Stop:
 
     why: str
     differences: tuple[str, ...] = ()
+    obstacle: str = ""
 
 
 Decision = Start | Continue | Restore | Supersede | Stop
 
 
-def decide(found: Found | None, word: Word) -> Decision:
+def decide(found: Found | None, word: Word, *, declares: bool = False) -> Decision:
     """Decide what running the cell does.
 
     Parameters
@@ -68,6 +72,8 @@ def decide(found: Found | None, word: Word) -> Decision:
         The newest run of this name that nobody superseded.
     word : Word
         ``ask`` and ``continue`` never choose a changed run by themselves; ``supersede`` is explicit.
+    declares : bool
+        Whether a person has declared the changed run to be the same one. No option, variable or policy can.
     """
     if found is None:
         return Start()
@@ -85,6 +91,8 @@ def decide(found: Found | None, word: Word) -> Decision:
         case "interrupted":
             if word == "fail":
                 return Stop("it was interrupted, and --on-restart fail allows no interrupted run", found.differences)
-            if found.differences:
-                return Stop("what identifies it has changed", found.differences)
-            return Continue(found.run)
+            if found.differences and found.obstacle and declares:
+                return Stop("it can't be declared the same run", found.differences, found.obstacle)
+            if found.differences and not declares:
+                return Stop("what identifies it has changed", found.differences, found.obstacle)
+            return Continue(found.run, declared=declares)

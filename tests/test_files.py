@@ -192,7 +192,7 @@ def test_a_stop_for_a_changed_cell_touches_no_file(tmp_path):
     with (tmp_path / "log.csv").open("a") as file:
         file.write("more\n")
     before = (tmp_path / "log.csv").read_text()
-    assert attempt("", MAGIC + APPEND + "x = 1\n", tmp_path).status == "error"
+    assert attempt("", MAGIC + "x = 1\n" + APPEND, tmp_path).status == "error"
     assert (tmp_path / "log.csv").read_text() == before
 
 

@@ -24,6 +24,7 @@ from nbresume._identity import (
     normalised,
     reads_and_writes,
 )
+from nbresume._identity._details import OTHER_ORDER
 
 
 def notebook(code: str) -> dict[str, Any]:
@@ -455,7 +456,7 @@ def test_equal_identities_have_no_difference():
             "config",
             {"w": Part("1", "array (3,)")},
             {"w": Part("2", "array (3,)")},
-            "w: array (3,) -> array (3,) (other content)",
+            "w: array (3,), content differs",
         ),
         ("config", {}, {"k": Part("1", "1")}, "k: is read now and was not"),
         ("config", {"k": Part("1", "1")}, {}, "k: 1 -> it is not there (run the cells above first?)"),
@@ -476,6 +477,55 @@ def test_equal_identities_have_no_difference():
 )
 def test_a_difference_is_one_readable_line(part, old, new, line):
     assert differences({part: old}, {part: new}) == (line,)
+
+
+BIG = "np.arange(10_000)"
+READABLE = {
+    "nested": ("{'optim': {'lr': 0.1}, 'n': [1, {'a': 2}]}", "{'optim': {'lr': 0.01}, 'n': [1, {'a': 2}]}", ("x['optim']['lr']: 0.1 -> 0.01",)),
+    "a key that came and one that went": ("{'a': 1, 'b': 2}", "{'b': 2, 'c': 3}", ("x['a']: 1 is gone", "x['c']: 3 is new")),
+    "shapes": ("np.zeros((10, 3))", "np.zeros((12, 3))", ("x: shape (10, 3) -> (12, 3)",)),
+    "types of arrays": ("np.zeros(3)", "np.zeros(3, 'f4')", ("x: float64 array (3,) -> float32 array (3,)",)),
+    "elements": (BIG, f"np.where(np.isin({BIG}, [17, 40, 99]), -1, {BIG})", ("x: 3 of 10,000 elements differ, first at [17]",)),
+    "an element of a list": ("list(range(500))", "[*range(499), -1]", ("x: 1 of 500 elements differ, first at [499]",)),
+    "a block of a large array": ("np.zeros(10**6)", "np.eye(1, 10**6, 5000)[0]", ("x: content differs, first in [5000:6000]",)),
+    "lengths": ("list(range(100))", "list(range(120))", ("x: 100 items -> 120 items",)),
+    "a field": ("C(lr=0.1)", "C(lr=0.01)", ("x.lr: 0.1 -> 0.01",)),
+    "a field deep inside": ("C(deep={'a': C(0.1)})", "C(deep={'a': C(0.2)})", ("x.deep['a'].lr: 0.1 -> 0.2",)),
+    "a column": ("pd.DataFrame({'a': [1, 2], 'b': ['u', 'v']})", "pd.DataFrame({'a': [1, 3], 'b': ['u', 'v']})", ("x['a']: Series (2,), content differs",)),
+    "rows": ("pd.DataFrame({'a': [1, 2]})", "pd.DataFrame({'a': [1, 2, 3]})", ("x shape: (2, 1) -> (3, 1)", "x.index: shape (2,) -> (3,)", "x['a']: shape (2,) -> (3,)")),
+    "the numbers that a set's order gave": ("dict(zip('abc', [0, 1, 2]))", "dict(zip('abc', [2, 0, 1]))", (f"x: {OTHER_ORDER}",)),
+    "a large one": ("{str(k): k for k in range(900)}", "{str(k): 899 - k for k in range(900)}", (f"x: {OTHER_ORDER}",)),
+    "types": ("1", "1.0", ("x: 1 -> 1.0",)),
+    "a tensor": ("torch.zeros(3)", "torch.ones(3)", ("x: Tensor (3,), content differs",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_difference_of_values_names_the_part_that_differs(name):
+    """As the journal would keep it: through JSON and back."""
+    one, other, lines = READABLE[name]
+    parts = []
+    for code in (one, other):
+        found = fingerprint(notebook(f"{BASE}x = {code}")["x"], in_detail=True)
+        parts.append(Identity(config={"x": Part(found.digest, found.text, found.details)}))
+    old = Identity.from_json(json.loads(json.dumps(parts[0].to_json())))
+    assert old.differences(parts[1]) == lines
+    assert len(json.dumps(old.to_json())) < 60_000
+
+
+def test_several_changed_lines_are_counted_and_the_first_is_shown():
+    old, new = Part("1", "def f():\n    a\n    b\n    c"), Part("2", "def f():\n    a\n    x\n    y")
+    assert differences({"code": {"f()": old}}, {"code": {"f()": new}}) == (
+        "f(): line 3 changed: 'b' -> 'x' (and 1 more)",
+    )
+
+
+def test_a_changed_function_of_a_module_is_named():
+    old = Part("1", details={"function f": ["a"], "its top level": ["b"], "class C": ["c"]})
+    new = Part("2", details={"function f": ["x"], "its top level": ["b"], "function g": ["d"]})
+    assert differences({"code": {"module helpers": old}}, {"code": {"module helpers": new}}) == (
+        "module helpers: function f changed, function g is new, class C is gone",
+    )
 
 
 def test_an_input_that_the_run_itself_left_so_is_no_difference():

@@ -277,8 +277,8 @@ def test_a_death_behind_the_last_iteration_leaves_only_what_follows_to_be_done(t
     told = ("exception", "ValueError: tail broke") if "raise" in end else ("vanished", "")
     assert (lineage.cause, lineage.attempts[0].why) == told
     (tmp_path / "ready").touch()
-    last = attempt(TAIL_SETUP, code + "print(done, log)", tmp_path)
-    assert last.status == "error"  # another cell
+    last = attempt(TAIL_SETUP, code.replace("\n", "\nx = 1\n", 1), tmp_path)
+    assert last.status == "error"  # another cell: what has run is not what it was
     last = attempt(TAIL_SETUP, code, tmp_path, names=["log", "total"])
     assert last.status == "ended", last.error
     assert "total 3" in last.printed

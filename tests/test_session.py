@@ -150,7 +150,6 @@ CHANGES = {
     "a learning rate": ("lr = 0.01", None, "lr: 0.1 -> 0.01"),
     "a number in the body": ("", ("i * lr", "i * lr * 2"), "the cell: line 2 changed"),
     "the length of the loop": ("", ("range(6)", "range(7)"), "the cell: line 1 changed"),
-    "a statement behind the loop": ("", ("raise ValueError\n", "raise ValueError\nx = 1\n"), "the cell: line"),
     "the type of an input": ("lr = [0.1]", None, "lr: 0.1 -> [0.1]"),
 }
 

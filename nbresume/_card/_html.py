@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 
 from .._events import now as time_now
-from .._lineage import State
+from .._lineage import CHANGED, State
 from ._marks import sentence
 from ._rerun import rerun
 from ._spark import spark
@@ -20,6 +20,7 @@ from ._tags import Markup, image, join, tag
 from ._view import View
 from ._words import (
     age,
+    changes,
     closeout,
     duration,
     ending,
@@ -73,6 +74,7 @@ def html(view: View, *, now: str | None = None) -> str:
         image(svg(view), public(sentence(view)), "display: block; max-width: 100%; height: auto; margin: 8px 0 2px 0"),
         _metrics(view.metrics),
         _folded(plural(len(view.lineage.attempts), "attempt"), _attempts(view), is_open=True),
+        *_changes(view),
         _folded("what is saved", _saved(view)),
         _folded("what is identity", _rows((_quiet(name), text) for name, text in view.identity)),
         _folded("last lines", tag("pre", "\n".join(map(public, view.log_tail)), style=_CODE) if view.log_tail else ""),
@@ -185,6 +187,12 @@ def _attempt_row(view: View, index: int) -> list[str]:
     started = tag("span", stamp(attempt.started).removesuffix(" UTC"), style="white-space: nowrap")
     begun = attempt.resumed_from or "launched"
     return [str(attempt.number), started, begun, join(how, where), f"{attempt.snapshots:,}"]
+
+
+def _changes(view: View) -> Iterator[str]:
+    for number, change in changes(view.lineage):
+        yield _listed(f"attempt {number}: {CHANGED[change.how]}", change.differences, COLOURS["snapshots"])
+        yield _folded("the difference", tag("pre", public(change.diff), style=_CODE) if change.diff else "")
 
 
 def _saved(view: View) -> Markup:

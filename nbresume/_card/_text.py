@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from .._events import now as time_now
+from .._lineage import CHANGED
 from ._view import View
 from ._words import (
     age,
     beginning,
+    changes,
     closeout,
     duration,
     ending,
@@ -42,6 +44,7 @@ def text(view: View, now: str | None = None) -> str:
         _titled("differences", view.differences),
         _titled("notes", view.notes),
         _titled("attempts", _table(_attempts(view))),
+        *_changes(view),
         _titled("what is saved", _table(((name, size(count)) for name, count in view.saved), right=1)),
         _titled("what is identity", _table(view.identity)),
         _titled("last lines", view.log_tail),
@@ -124,8 +127,13 @@ def _attempts(view: View) -> Iterator[tuple[str, ...]]:
         yield (str(attempt.number), stamp(attempt.started), beginning(attempt), f"{how} {end}" if end else how)
 
 
+def _changes(view: View) -> Iterator[list[str]]:
+    for number, change in changes(view.lineage):
+        yield _titled(f"attempt {number}: {CHANGED[change.how]}", [*change.differences, *change.diff.splitlines()])
+
+
 def _titled(title: str, lines: Iterable[str]) -> list[str]:
-    shown = [f"  {line}" if not line.startswith("  ") else line for line in (public(line) for line in lines)]
+    shown = [f"  {line}" if not line.startswith("  ") else line for line in map(public, lines)]
     return [title, *shown] if shown else []
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from .._lineage import Attempt, Lineage
+from .._lineage import CHANGED, OTHER_HARDWARE, Attempt, Change, Lineage
 from ._view import View
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -121,6 +121,11 @@ def beginning(attempt: Attempt) -> str:
     return f"resumed from {public(attempt.resumed_from)}" if attempt.resumed_from else "launched"
 
 
+def changes(lineage: Lineage) -> list[tuple[int, Change]]:
+    """Return why attempts are not plainly the same run, each with the attempt's number."""
+    return [(one.number, change) for one in lineage.attempts for change in one.changes if change.how in CHANGED]
+
+
 def ending(attempt: Attempt) -> str:
     """Tell how an attempt ended, with what is known of it and no more."""
     why = "the process ended without a word" if attempt.how == "vanished" else public(attempt.why)
@@ -145,4 +150,5 @@ def standing(state: str, lineage: Lineage) -> str:
         return f"interrupted ({lineage.cause})" if lineage.cause else "interrupted"
     if state == "running":
         return f"running (attempt {count})" if count > 1 else "running"
-    return f"{state} in {plural(count, 'attempt')}" if state == "completed" and count > 1 else state
+    bits = "" if lineage.is_exact or state != "completed" else f", {CHANGED[OTHER_HARDWARE]}"
+    return (f"{state} in {plural(count, 'attempt')}" if state == "completed" and count > 1 else state) + bits

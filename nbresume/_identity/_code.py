@@ -60,6 +60,11 @@ def nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from nested_codes(const)
 
 
+def rebound_cells(code: types.CodeType) -> set[str]:
+    """Return the closure's variables that a code object rebinds."""
+    return {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("STORE_DEREF", "DELETE_DEREF")}
+
+
 def reads_and_writes(code: types.CodeType) -> tuple[set[str], set[str]]:
     """Tell which global names a code object, and all that it defines inside, reads and rebinds."""
     reads, writes = set(), set()
@@ -97,6 +102,11 @@ def _opens(code: types.CodeType, instruction: dis.Instruction) -> bool:
     return False
 
 
+def mentioned(code: types.CodeType) -> set[str]:
+    """Return every name that a code object, or one inside it, mentions: globals and attributes."""
+    return {name for inner in nested_codes(code) for name in inner.co_names}
+
+
 def _installed_roots() -> tuple[Path, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple({Path(path).resolve() for name in names if (path := sysconfig.get_path(name))})
@@ -120,10 +130,16 @@ def local_module_of(value: object) -> types.ModuleType | None:
     return module if module is not None and is_local_module(module) else None
 
 
-def module_digest(module: types.ModuleType) -> str:
-    """Digest the source of a local module, by its syntax tree."""
+def module_parts(module: types.ModuleType) -> tuple[str, dict[str, str]]:
+    """Digest the source of a local module by its syntax tree, whole and by function and class."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8", errors="replace")
     try:
-        return code_digest(normalised(ast.parse(source)))
+        tree = ast.parse(source)
     except SyntaxError:  # it was edited after its import: what runs is the import, what counts is the difference
-        return code_digest(source)
+        return code_digest(source), {}
+    texts: dict[str, str] = {}
+    for node in tree.body:
+        kinds = {ast.FunctionDef: "function", ast.AsyncFunctionDef: "function", ast.ClassDef: "class"}
+        name = f"{kinds[type(node)]} {node.name}" if type(node) in kinds else "its top level"  # type: ignore[attr-defined]
+        texts[name] = texts.get(name, "") + ast.unparse(node) + "\n"
+    return code_digest(normalised(tree)), {name: code_digest(text)[:16] for name, text in texts.items()}

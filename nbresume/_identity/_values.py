@@ -21,11 +21,14 @@ import numpy as np
 import xxhash
 
 from .._deep import deeply
-from ._code import function_digest
+from ._code import function_digest, nested_codes, rebound_cells
+from ._details import Details, details, exactly
 
-_SCALARS = (type(None), bool, int, float, complex, str, bytes)
-_REPR_SAFE = frozenset({type(None), bool, int, float, str})
+_SCALARS: tuple[type, ...] = (type(None), bool, int, float, complex, str, bytes)
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 _TEXT = 60
+_PLAIN_DEPTH = 3
+_ENDLESS = 10**1000
 _OPAQUE = (types.GeneratorType, types.CoroutineType, types.FrameType, types.TracebackType)
 _PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "concurrent", "multiprocessing", "threading"})
 """Packages whose objects belong to the process: they are made again, and their insides are nobody's experiment."""
@@ -44,14 +47,19 @@ class Fingerprint:
         A short rendering for a person; never an address.
     holes : tuple of str
         Types inside the value that could only be compared by their name.
+    details : dict
+        Its parts, where asked for.
     """
 
     digest: str
     text: str
     holes: tuple[str, ...] = ()
+    details: Details = dataclasses.field(default_factory=dict)
 
 
-def fingerprint(value: Any, *, schema_only: bool = False, code_only: bool = False) -> Fingerprint:
+def fingerprint(
+    value: Any, *, schema_only: bool = False, code_only: bool = False, in_detail: bool = False
+) -> Fingerprint:
     """Fingerprint a value by its structure and content.
 
     Parameters
@@ -63,17 +71,25 @@ def fingerprint(value: Any, *, schema_only: bool = False, code_only: bool = Fals
         run's own.
     code_only : bool
         Take classes and functions without the data they carry (class attributes, defaults, closures): that is state.
+    in_detail : bool
+        Whether to keep what lets a difference be told by its parts.
     """
     try:
-        digest, holes = deeply(lambda: _walk(value, schema_only=schema_only, code_only=code_only))
+        digest, holes, parts = deeply(
+            lambda: _walk(value, schema_only=schema_only, code_only=code_only, in_detail=in_detail)
+        )
     except RecursionError:  # it goes on for ever, or for more than any stack holds
-        digest, holes = _hash("hole", _name(value).encode()), {_name(value)}
-    return Fingerprint(digest.hex(), short_text(value), tuple(sorted(holes)))
+        digest, holes, parts = _hash("hole", _name(value).encode()), {_name(value)}, {}
+    return Fingerprint(digest.hex(), short_text(value), tuple(sorted(holes)), parts)
 
 
-def _walk(value: Any, *, schema_only: bool, code_only: bool) -> tuple[bytes, set[str]]:
+def _walk(value: Any, *, schema_only: bool, code_only: bool, in_detail: bool) -> tuple[bytes, set[str], Details]:
     walker = _Walker(schema_only=schema_only, code_only=code_only)
-    return walker.digest(value), walker.holes
+    digest = walker.digest(value)
+    parts: Details = {}
+    if in_detail and type(value) not in _SCALARS:
+        parts = details(value, lambda part: walker.digest(part).hex()[:16], short_text, marked=not schema_only)
+    return digest, walker.holes, parts
 
 
 def short_text(value: Any) -> str:
@@ -81,7 +97,7 @@ def short_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} array {value.shape}" if value.size > 1 or value.ndim else repr(value.item())
     if isinstance(value, (*_SCALARS, np.generic)) or _plain(value):
-        text = repr(value)
+        text = f"int of {value.bit_length():,} bits" if _is_endless(value) else repr(value)
         return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
@@ -90,9 +106,13 @@ def short_text(value: Any) -> str:
     return f"{type(value).__name__}{size}"
 
 
-def _plain(value: Any, depth: int = 3) -> bool:
-    if type(value) in _REPR_SAFE:
-        return True
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= _ENDLESS
+
+
+def _plain(value: Any, depth: int = _PLAIN_DEPTH) -> bool:
+    if type(value) in _PLAIN:
+        return depth == _PLAIN_DEPTH or not _is_endless(value)
     if depth and type(value) in (list, tuple):
         return len(value) < _TEXT and all(_plain(item, depth - 1) for item in value)
     if depth and type(value) is dict:
@@ -111,12 +131,10 @@ class _Walker:
 
     def digest(self, value: Any) -> bytes:
         kind = type(value)
-        if kind in _REPR_SAFE:
-            return _hash(kind.__name__, repr(value).encode("utf-8", "surrogatepass"))
-        if kind in (bytes, bytearray):
-            return _hash(kind.__name__, bytes(value))
-        if kind is complex:
-            return _hash("complex", repr(value).encode())
+        if kind in _PLAIN:
+            return _hash(kind.__name__, exactly(value))
+        if kind is bytearray:
+            return _hash("bytearray", bytes(value))
         key = id(value)
         if key in self._done:
             return self._done[key][0]
@@ -133,8 +151,8 @@ class _Walker:
     def _compound(self, value: Any) -> bytes:  # noqa: PLR0911  # one line a kind
         kind = type(value)
         if kind in (list, tuple):
-            if set(map(type, value)) <= _REPR_SAFE:
-                return _hash(kind.__name__, repr(value).encode("utf-8", "surrogatepass"))
+            if set(map(type, value)) <= _PLAIN:
+                return _hash(kind.__name__, exactly(value))
             return self._node(kind.__name__, *value)
         if kind is dict:
             return _hash("dict", *sorted(self.digest(k) + self.digest(v) for k, v in value.items()))
@@ -146,6 +164,8 @@ class _Walker:
             return self._node(_name(value), np.ma.getdata(value), np.ma.getmaskarray(value), value.fill_value)
         if isinstance(value, np.ndarray):
             return self._node(_name(value), np.asarray(value))
+        if isinstance(value, types.MappingProxyType):
+            return self._node("mappingproxy", dict(value))
         if isinstance(value, types.ModuleType):
             return _hash("module", value.__name__.encode(), str(getattr(value, "__version__", "")).encode())
         if isinstance(value, types.FunctionType):
@@ -200,6 +220,8 @@ class _Walker:
             content = [dict(value)]
         elif isinstance(value, (list, tuple, set)):
             content = [list(value)]
+        elif (base := next((base for base in _SCALARS if isinstance(value, base)), None)) is not None:
+            content = list(base.__getnewargs__(value))  # type: ignore[attr-defined]  # asks nothing of the user's class
         return self._node(_name(value), self._type_of(kind), attributes, *content)
 
     def _type_of(self, kind: type) -> Any:
@@ -217,7 +239,7 @@ class _Walker:
         if value.__module__ != "__main__":
             return _hash("function", f"{value.__module__}.{value.__qualname__}".encode())
         if self.code_only:
-            return self._node("function", function_digest(value.__code__))
+            return self._node("function", function_digest(value.__code__), *_fixed_parts(value))
         cells = [cell.cell_contents for cell in value.__closure__ or () if is_filled(cell)]
         return self._node("function", function_digest(value.__code__), value.__defaults__, value.__kwdefaults__, *cells)
 
@@ -265,6 +287,21 @@ def _unwrap(member: Any) -> Any:
     if isinstance(member, property):
         return (member.fget, member.fset, member.fdel)
     return member
+
+
+def _fixed_parts(function: types.FunctionType) -> list[Any]:
+    """Return what a function carries and no call can change: it belongs to its code."""
+    rebound = {name for code in nested_codes(function.__code__) for name in rebound_cells(code)}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    held = {name: cell.cell_contents for name, cell in cells if name not in rebound and is_filled(cell)}
+    defaults = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
+    return [part if _is_fixed(part) else None for part in (*defaults, *sorted(held.items()))]
+
+
+def _is_fixed(value: Any) -> bool:
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_fixed, value))
+    return type(value) in _SCALARS or isinstance(value, range)
 
 
 def is_filled(cell: types.CellType) -> bool:

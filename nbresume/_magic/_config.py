@@ -16,8 +16,13 @@ ENVIRONMENT = {
     "strict": "NBRESUME_STRICT",
     "store": "NBRESUME_STORE",
     "rebuild": "NBRESUME_REBUILD",
+    "plan": "NBRESUME_PLAN",
 }
-"""Environment variable of each option."""
+"""Environment variable of each option.
+
+Supersede and a declaration are a person's words: the first is refused where nobody is there, the second is no option.
+"""
+_SWITCHES = ("strict", "plan")
 
 
 class NBResume(Configurable):
@@ -31,6 +36,7 @@ class NBResume(Configurable):
     on_restart = Unicode("ask", help="ask, continue, supersede or fail.").tag(config=True)
     strict = Bool(False, help="Refuse instead of adding names to what is saved.").tag(config=True)
     store = Unicode("", help="Where runs live; empty for .nbresume where the kernel started.").tag(config=True)
+    plan = Bool(False, help="Print what each statement will do, and run nothing.").tag(config=True)
     rebuild = Unicode("", help="Names that are never saved, separated by commas.").tag(config=True)
 
     def defaults(self) -> dict[str, Any]:
@@ -39,5 +45,5 @@ class NBResume(Configurable):
         for name, variable in ENVIRONMENT.items():
             value = os.environ.get(variable)
             if value is not None and name != "store":
-                found[name] = value.lower() in ("1", "true", "yes") if name == "strict" else value
+                found[name] = value.lower() in ("1", "true", "yes") if name in _SWITCHES else value
         return found

@@ -44,6 +44,7 @@ class Extension:
         self.cards = Cards(shell)
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
+        self.host.history = self._history
         self.host.is_store_given = bool(given)
         self._cells: list[Any] = []
         """The cells that are executing, the innermost last: a body may run another cell."""
@@ -171,6 +172,10 @@ class Extension:
 
     def _tell(self, text: str) -> None:
         self._out.write(f"{text}\n")
+
+    def _history(self) -> list[str]:
+        """Return the cells of this kernel, oldest first, without the one that runs now."""
+        return [str(cell) for cell in self.shell.history_manager.input_hist_parsed[:-1]]
 
     def _attended(self) -> bool:
         """Whether a front end that can ask stands behind this execution; papermill and its kin say that none does."""

@@ -15,6 +15,7 @@ from .._session import Host, abandon, say, view, views
 from ..errors import NbresumeError
 from ._show import make_panel
 
+_DECLARE = "--declare-compatible"
 _WORDS = "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, log NAME, abandon NAME"
 
 
@@ -45,12 +46,17 @@ class NbresumeMagics(Magics):  # IPython's class has no types
         if word == "panel" and not rest:
             display(make_panel(host).widget)
             return
+        if word == "continue" and _DECLARE in rest:
+            rest.remove(_DECLARE)
+            word = "declare"
         if len(rest) != 1:
             raise UsageError(f"%nbresume {word}: use one of {_WORDS}")
         match word:
             case "show":
                 display(mimebundle(view(store.find(rest[0]))), raw=True)
-            case "continue" | "supersede":
+            case "declare" if not host.attended():
+                raise UsageError(f"{_DECLARE} is a person's word, and nobody is here: no script can say it")
+            case "continue" | "supersede" | "declare":
                 host.tell(say(store, rest[0], word))
             case "abandon":
                 host.tell(abandon(store, rest[0]))

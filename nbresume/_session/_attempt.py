@@ -16,19 +16,21 @@ from .._capture import (
     rng_state,
     unsaveable,
 )
-from .._identity import fingerprint
+from .._lineage import CHANGED
 from .._outputs import Files, OutputLog
 from .._store import Claim, RunFolder, Snapshot, SnapshotError
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
+from ._data import DataGate
 from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
 from ._iterables import Iteration
 from ._places import Places
 from ._reach import IMMUTABLE
+from ._returning import changed_name, check_inputs, put_bars
 from ._scope import Scope, Selection
-from ._skip import is_bar
+from ._telling import shown
 from ._texts import sources_of, texts_read
 
 
@@ -75,6 +77,9 @@ class Attempt:
             told=self._tell_cut,
         )
         self.log = OutputLog(run.path / "log.txt")
+        self.data = DataGate()
+        self.changes: list[Json] = []
+        """What the journal has to say of this attempt once it goes on."""
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
         self.claim, self._tell, self._hold, self._let_go = claim, tell, hold, let_go
@@ -111,6 +116,12 @@ class Attempt:
         """Say a warning, and note it."""
         self.run.note("warned", self.number, text=text)
         self.tell(f"{self.run.name}: {text}")
+
+    def note_changes(self) -> None:
+        """Note, and say, that this attempt is not plainly the same run."""
+        for change in self.changes:
+            self.run.note("changed", self.number, **change)
+            self.tell(f"    {CHANGED[change['how']]}:{shown(change['differences'])}")
 
     def tell(self, text: str) -> None:
         """Show a line that does not belong to the cell's own output."""
@@ -179,6 +190,8 @@ class Attempt:
             "seq": self._seq,
             "cursor": cursor,
             "saved": list(selection.saved),
+            "bindable": sorted(self.scope.bindable),
+            "data": self.data.known,
             "sizes": {name: self._size(name) for name in selection.saved},
             "unsaved": list(selection.unsaved),
             "inputs": selection.inputs,
@@ -238,7 +251,7 @@ class Attempt:
 
     # ------------------------------------------------------------------ the way back
 
-    def back_to(self, snapshot: Snapshot, *, fresh: bool) -> Way:
+    def back_to(self, snapshot: Snapshot, *, fresh: bool, declared: bool = False) -> Way:
         """Choose the snapshot to go back to; what belongs to the graph is loaded at ``hand_over``.
 
         Parameters
@@ -247,7 +260,12 @@ class Attempt:
             Verified.
         fresh : bool
             Whether this process has not run the cell before; else inputs may have been changed by the attempt before.
+        declared : bool
+            Whether a person has declared that changed code is the same run: then its definitions are the right ones.
         """
+        known = [event.facts["data"] for event in self.run.events() if "data" in event.facts]
+        self.data = DataGate(known[-1] if known else snapshot.meta.get("data"), is_declared=declared)
+        self.definitions.trusts = declared
         self._snapshot = snapshot
         self.files.back_to(snapshot.meta["files"], snapshot.seq)
         self._fresh = fresh
@@ -280,8 +298,12 @@ class Attempt:
         """
         assert self._snapshot is not None  # noqa: S101  # back_to comes first
         meta = self._snapshot.meta
-        inputs = {place: self.places[place] for place in meta["inputs"] if place in self.places}
-        self._check_inputs(meta["inputs"])
+        missing = [place for place in meta["inputs"] if place not in self.places]
+        if missing:
+            raise ReplayError(f"{missing[0]!r} is not there. Run the cells that make it, then this one again")
+        inputs = {place: self.places[place] for place in meta["inputs"]}
+        if not self._fresh:
+            check_inputs(meta["inputs"], self.places, self.definitions, is_declared=self.data.is_declared)
         try:
             stream, tables = self._snapshot.stream_and_tables()
             with self._snapshot.reader() as read:
@@ -297,6 +319,7 @@ class Attempt:
                 f"the saved state can't be loaded ({type(error).__name__}: {error}). Its snapshots are untouched. "
                 "Report this as a bug; to start anew, supersede the run"
             ) from error
+        self._graph["names"].update({k: v for k, v in self.data.renewed.items() if k in self._graph["names"]})
         self._digest = self._state_digest()
         self._saved = frozenset(meta["saved"])
         self.scope.adopt(self._saved, meta["gone"])
@@ -304,27 +327,14 @@ class Attempt:
         self._bind()
         return Way(tuple(meta["cursor"]), tuple(self._graph["frames"]))
 
-    def _check_inputs(self, digests: Mapping[str, str]) -> None:
-        """Check inputs saved by name: in this same process they may have been changed since."""
-        for place, digest in digests.items():
-            if place not in self.places:
-                raise ReplayError(f"{place!r} is not there. Run the cells that make it, then this one again")
-            if digest and not self._fresh and self._input_digest(place) != digest:
-                raise ReplayError(
-                    f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel "
-                    "and run the notebook from its top"
-                )
-
-    def _input_digest(self, place: str) -> str:
-        return content_digest(self.places[place], definitions=self.definitions)[0]
-
     def _state_digest(self) -> str:
         return content_digest(self._graph["names"], definitions=self.definitions)[0] if self._graph else ""
 
     def _bind(self) -> None:
         for place, value in self._graph["names"].items():
             self.places.bind(place, value)
-        for name in self.scope.bindable - self._saved - set(self.unsaved) - set(self.plan.options.rebuild):
+        known = frozenset(self._snapshot.meta.get("bindable", self.scope.bindable)) if self._snapshot else frozenset()
+        for name in (self.scope.bindable & known) - self._saved - set(self.unsaved) - set(self.plan.options.rebuild):
             self.places.unbind(name)
         for place in self._snapshot.meta["gone"] if self._snapshot is not None else ():
             self.places.unbind(place)
@@ -351,23 +361,22 @@ class Attempt:
         """
         assert self._snapshot is not None  # noqa: S101  # back_to comes first
         if self.disturbed and self._state_digest() != self._digest:
+            name = changed_name(self._graph["names"], self.places)
             raise ReplayError(
-                f"on the way back a statement changed what had been restored ({self._changed_name()}): going on "
-                "would be another run. Move that statement out of the way to the loop, or supersede the run"
+                f"on the way back a statement changed what had been restored ({name}): going on would be another run. "
+                "Move that statement out of the way to the loop, or supersede the run"
             )
         meta = self._snapshot.meta
         self.log.muted = False
         self.files.put_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
-        for name, n in meta["bars"].items():
-            if name in self.places and is_bar(self.places[name]):
-                bar = self.places[name]
-                bar.n = bar.last_print_n = max(bar.n, n)  # one that a loop drives stands there already
+        put_bars(meta["bars"], self.places)
         put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
         self.scope.launch = self._graph["launch"]
         self._graph = None
         self._since = time.monotonic()
+        self.note_changes()
         put_rng(meta["rng"])
 
     def _tell_cut(self, name: str, length: int) -> None:
@@ -379,17 +388,7 @@ class Attempt:
         put_ambient(ambient, self._graph["launch"], self._here)
         put_rng(rng)
 
-    def _changed_name(self) -> str:
-        for name, value in self._graph["names"].items():
-            if fingerprint(value).digest != self._digest_of(name):
-                return str(name)
-        return "an object that several names share"
-
-    def _digest_of(self, place: str) -> str:
-        return fingerprint(self.places[place]).digest if place in self.places else ""
-
     @property
     def display(self) -> Json:
         """What the cell had displayed when it completed."""
-        found: Json = self._snapshot.meta.get("display") or {} if self._snapshot is not None else {}
-        return found
+        return dict(self._snapshot.meta.get("display") or {}) if self._snapshot is not None else {}

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from .._capture import rng_state
+from .._lineage import CHANGED, OTHER_HARDWARE
 from .._store import RunFolder
 from .._types import Json
 from ..errors import NbresumeError, RefusedError
@@ -78,7 +79,8 @@ def tell_completed(run: RunFolder, number: int, meta: Json) -> None:
     """Tell the journal of a run whose last snapshot stands, and what it was made of."""
     files = {Path(entry["path"]).name: entry["length"] for entry in meta["files"]["known"]}
     run.note("reconciled", number, attempts=meta["made_by"], files=files, printed=meta["log"])
-    run.note("completed", number, resumed=len(meta["made_by"]) > 1)
+    bits = {} if run.lineage().is_exact else {"bits": CHANGED[OTHER_HARDWARE]}
+    run.note("completed", number, resumed=len(meta["made_by"]) > 1, **bits)
 
 
 def _made_by(run: RunFolder, number: int) -> list[int]:

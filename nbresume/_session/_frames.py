@@ -63,6 +63,8 @@ class Frame:
     entry: Json = field(default_factory=dict)
     """Random streams before a ``with`` was entered, whose manager may put them back at its end."""
     ambient: dict[str, Any] = field(default_factory=dict)
+    place: tuple[int | str, ...] = ()
+    """Where the statement stands in the syntax tree of its unit."""
     state: dict[str, Any] = field(default_factory=dict)
     """What ``nbresume.boundary()`` was given, by name."""
     made: dict[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Frame:
 
     def cursor(self) -> Json:
         """Describe the frame in JSON values."""
-        found: Json = {"id": self.id, "unit": self.unit, "kind": self.kind}
+        found: Json = {"id": self.id, "unit": self.unit, "kind": self.kind, "at": list(self.place)}
         if self.kind in _COUNTED:
             found |= {"label": self.label, "count": self.count, "total": self.total, "done": self.done}
         if self.kind == "if":
@@ -80,7 +82,7 @@ class Frame:
         if self.entry:
             found["entry"] = self.entry
         if self.kind == "call":
-            found["unsaved"] = list(self.unsaved)
+            found |= {"label": self.label, "unsaved": list(self.unsaved)}
         return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,25 @@ from .._identity import Identity
 from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
-from .._resume import Continue, Decision, Found, Restore, Start, Stop, Supersede, decide
-from .._store import RunFolder, Store, elsewhere, enter
+from .._resume import Continue, Decision, Restore, Start, Supersede
+from .._store import RunFolder, Store, enter
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
-from .._types import Json, Word
-from ..errors import OptionError, RefusedError, StoppedError
+from .._types import Json
+from ..errors import RefusedError
 from ._attempt import Attempt
+from ._deciding import Chooser, Chosen
 from ._ending import end, give_up, tell_completed
 from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
 from ._left import Left, state_of
+from ._makers import makers
 from ._places import Places
 from ._plan_text import plan_text
-from ._reach import identify, reach
+from ._reach import Reached, identify, reach
 from ._runtime import Runtime
 from ._scope import Scope
-from ._stops import lies_elsewhere, stop_when_missing, stopped, would_overwrite
+from ._surroundings import surroundings
+from ._telling import shown
 
 
 class Host:
@@ -60,6 +64,7 @@ class Host:
         self.places = Places(namespace)
         self.definitions = Definitions(namespace)
         self.attended: Callable[[], bool] = lambda: True
+        self.history: Callable[[], Sequence[str]] = lambda: ()
         self.runtime: Runtime | None = None
         self.attempt: Attempt | None = None
         self._plans: list[CellPlan] = []
@@ -67,8 +72,7 @@ class Host:
         self._left: dict[str, Left] = {}
         self._interrupts: Interrupts | None = None
         self._files: Files | None = None
-        self._differences: tuple[str, ...] = ()
-        self._word = ""
+        self._chosen = Chosen(Start())
         self._identity: Identity | None = None
 
     # ------------------------------------------------------------------ before the cell
@@ -111,7 +115,7 @@ class Host:
         store = Store(self._root(plan.options))
         found = reach(plan, self.places)
         scope = Scope(plan, found, self.places, self.definitions)
-        identity = identify(plan, found, self.places)
+        identity = self._identify(plan, found)
         if plan.options.plan:
             self.tell(plan_text(plan, identity, scope))
             self.namespace[RUNTIME] = _Nothing()
@@ -119,11 +123,17 @@ class Host:
         self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
         with store.opening(plan.options.name):
-            decision, run = self._decide(plan.options, identity, store)
-            self._identity = identity
-            self._open(decision, run, plan, scope, store)
+            chooser = Chooser(self.places, self.attended, self.tell, is_store_given=self.is_store_given)
+            self._chosen = chooser.choose(plan, identity, store, self._left)
+            self._identity, run = identity, self._chosen.run
+            self._open(self._chosen.decision, run, plan, scope, store)
             if run is not None:
                 run.unsay()  # followed once, and not before what it asked for is on the disk
+
+    def _identify(self, plan: CellPlan, found: Reached) -> Identity:
+        identity = identify(plan, found, self.places)
+        made = makers(sorted(found.opaque), self.history(), self.places)
+        return replace(identity, surroundings=surroundings(self._start), makers=made)
 
     def _refuse_second_cell(self, name: str, cell_id: str) -> None:
         if cell_id and self._named.setdefault(name, cell_id) != cell_id:
@@ -136,53 +146,6 @@ class Host:
     def _root(self, options: CellOptions) -> Path:
         return self._start / Path(options.store).expanduser() if options.store else self.store.root
 
-    def _decide(self, options: CellOptions, identity: Identity, store: Store) -> tuple[Decision, RunFolder | None]:
-        trouble = store.unreadable(options.name)
-        run = next((run for run in reversed(store.named(options.name)) if run.lineage().state != "superseded"), None)
-        if trouble and run is None:
-            raise StoppedError(f"{trouble}. Nothing was touched")
-        if run is None:
-            self._look_elsewhere(options, identity, store)
-            return Start(), None
-        run.refuse_while_alive()
-        left = self._left.get(run.id)
-        recorded = Identity.from_json(run.record["identity"])
-        stop_when_missing(run, recorded, identity, self.places)
-        differences = recorded.differences(identity, left=left.identity if left else None)
-        self._differences = differences
-        said = run.said()
-        word: Word = "supersede" if said == "supersede" else options.on_restart
-        if word == "supersede" and not said and not self.attended():
-            raise OptionError(
-                "--on-restart supersede in an unattended run would throw a run away each time. Use continue"
-            )
-        decision = decide(Found(run.id, run.lineage().state, differences, trouble), word)
-        if isinstance(decision, Stop):
-            raise stopped(run, decision)
-        if left is not None and isinstance(decision, (Continue, Restore)):
-            worked_on = left.changed(self.places, options.declared)
-            if worked_on and (said or word) == "ask" and self.attended():
-                raise would_overwrite(run, worked_on)
-            if worked_on:
-                self.tell(f"{run.name}: changed since the cell ended, now the run's again: {', '.join(worked_on)}")
-        self._word = "%nbresume supersede, or a click" if said else "--on-restart supersede"
-        return decision, run
-
-    def _look_elsewhere(self, options: CellOptions, identity: Identity, store: Store) -> None:
-        """Look for the run in the user's other stores, where nobody said which one is meant."""
-        if options.store or self.is_store_given or options.on_restart == "supersede":
-            return
-        cell = identity.code["the cell"]
-
-        def is_of_this_cell(run: RunFolder) -> bool:
-            return Identity.from_json(run.record["identity"]).code.get("the cell") == cell
-
-        found = elsewhere(options.name, store.root, is_of_this_cell)
-        if found.trouble:
-            self.tell(f"{options.name}: the index of stores could not be looked at: {found.trouble}")
-        for run in found.runs:
-            self.tell(lies_elsewhere(run, identity))
-
     # ------------------------------------------------------------------ opening
 
     def _open(self, decision: Decision, run: RunFolder | None, plan: CellPlan, scope: Scope, store: Store) -> None:
@@ -191,7 +154,7 @@ class Host:
                 self._go_on(run, plan, scope)
             case Supersede() if run is not None:
                 self.tell(f"{run.name}: a new run; {run.id} is kept and marked superseded")
-                because = [self._word, *self._differences]
+                because = [self._chosen.word, *self._chosen.differences]
                 new = self._launch(plan, scope, store, supersedes=run.id, because=because)
                 last = max((one.number for one in run.lineage().attempts), default=1)
                 run.note("superseded", last, by=new.id, because=because)
@@ -203,7 +166,7 @@ class Host:
                 raise AssertionError(decision)
 
     def _tell_new(self, name: str, after: str) -> None:
-        lines = "".join(f"\n    {difference}" for difference in self._differences)
+        lines = shown(self._chosen.differences)
         self.tell(
             f"{name}: a new run, beside {after}, which is closed and kept"
             + (f"; what differs:{lines}" if lines else "")
@@ -250,7 +213,11 @@ class Host:
             if snapshot is None:
                 self._again(run, attempt, number)
                 return
-            way = attempt.back_to(snapshot, fresh=fresh)
+            attempt.changes += self._chosen.changes
+            if fresh and self._chosen.other_entry:
+                names = ", ".join(self._chosen.other_entry)
+                self.tell(f"{run.name}: {names}: other content than at the launch; the run goes on with its own")
+            way = attempt.back_to(snapshot, fresh=fresh, declared=self._declared())
             attempt.files.check()
             if complete:
                 if lineage.state != "completed":
@@ -272,6 +239,9 @@ class Host:
         except BaseException as error:
             self._give_up(attempt, error)
             raise
+
+    def _declared(self) -> bool:
+        return isinstance(self._chosen.decision, Continue) and self._chosen.decision.declared
 
     def _give_up(self, attempt: Attempt, error: BaseException) -> None:
         self.runtime = self.attempt = None
@@ -360,15 +330,20 @@ class Host:
         return attempt.display if runtime.restoring and error is None else {}
 
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
-        now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
-        was_live = runtime.live or runtime.pending is not None or runtime.restoring
-        self._left[attempt.run.id] = Left(now, was_live, state_of(attempt.scope.values()))
+        """Remember what an attempt leaves in this process; one that stopped on the way back has changed nothing."""
+        if runtime.was_live or (runtime.restoring and runtime.pending is None):
+            now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
+            self._left[attempt.run.id] = Left(now, was_live=True, state=state_of(attempt.scope.values()))
 
 
 class _Nothing:
     """The runtime under ``--plan``: everything is passed over."""
 
     live = setup = False
+
+    def gates(self, _is_firm: bool) -> bool:  # noqa: FBT001  # a constant of the rewritten cell
+        """Look at nothing."""
+        return False
 
     def enters(self, _number: int, _depth: int) -> bool:
         """Enter nothing."""

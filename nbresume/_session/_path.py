@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .._capture import ambient_state, rng_state
+from .._lineage import DECLARED
 from .._policy import Pace
 from .._transform import UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError
 from ._attempt import Attempt
+from ._data import ONLY_RANGES
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions, Rewritten
+from ._telling import changed_error
 
 
 class Path:
@@ -23,6 +26,8 @@ class Path:
     ----------
     live : bool
         The code runs as the user wrote it.
+    was_live : bool
+        It did so at some time.
     setup : bool
         What stands before the first loop runs.
     stack : list of Frame
@@ -33,7 +38,7 @@ class Path:
 
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
         self.attempt, self.pace = attempt, pace
-        self.live = way is None
+        self.live = self.was_live = way is None
         self.setup = setup
         self.stack: list[Frame] = []
         self.unit: UnitPlan = attempt.plan.unit
@@ -76,6 +81,31 @@ class Path:
             self.attempt.put_world(*self._world)
         return True
 
+    def gates(self, is_firm: bool) -> bool:  # noqa: FBT001  # a constant of the rewritten cell
+        """Whether to look at what the run goes over: where the set-up has just run, or what it hangs on is firm."""
+        return self.setup or (is_firm and self._way is not None)
+
+    def gate(self, number: int, values: dict[str, Any]) -> None:
+        """Stand where the set-up ends: note what the run goes over, or compare it with what the launch had."""
+        data = self.attempt.data
+        if self.live:
+            data.note(values)
+        differences = data.differences(values) if self._way is not None else {}
+        if self._way is None or not differences:
+            return
+        goes_on = any(step["id"] == number and not step["unit"] and not step.get("done") for step in self._way.frames)
+        obstacle = data.obstacle(differences, values, goes_on=goes_on)
+        lines = tuple(differences.values())
+        if data.is_declared and not obstacle:
+            data.extend(differences, values)
+            self.attempt.changes.append({"how": DECLARED, "differences": list(lines), "data": data.known})
+            return
+        self._halt_changed(*lines, obstacle=obstacle)
+
+    def _halt_changed(self, *lines: str, obstacle: str = ONLY_RANGES) -> None:
+        why, when = "what it goes over has changed", "on the way back to its loop"
+        self._halt(changed_error(self.attempt.run.name, lines, why=why, obstacle=obstacle, when=when))
+
     def _about_to_enter(self, number: int) -> None:
         """Remember the world as it is before a ``with`` is entered: on a resume it is entered again in the same."""
         self._world = (rng_state(), ambient_state())
@@ -108,7 +138,8 @@ class Path:
         return self._way.parts[len(self.stack)] if self._way.parts else {}
 
     def _push(self, number: int, kind: Any, **facts: Any) -> Frame:
-        frame = Frame(number, self.unit.name, kind, len(self.stack), **facts)
+        place = self.unit.steps[number].place
+        frame = Frame(number, self.unit.name, kind, len(self.stack), place=place, **facts)
         self.stack.append(frame)
         return frame
 
@@ -130,7 +161,7 @@ class Path:
         except NbresumeError as error:
             self._halt(error)
             return
-        self.live = self.setup = True
+        self.live = self.setup = self.was_live = True
         self.pace.force()
 
     def _halt(self, error: BaseException) -> bool:

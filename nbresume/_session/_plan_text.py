@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._identity import Identity
 from .._transform import CellPlan
+from ._reach import CELL, DECLARED_NAMES
 from ._scope import Scope
 
 _WIDTH = 52
@@ -17,7 +18,9 @@ def plan_text(plan: CellPlan, identity: Identity, scope: Scope) -> str:
         lines.append(f"{line:>4}  {shown:{_WIDTH}}  {resume}")
     lines += ["", "saved: " + (", ".join(_saved(plan)) or "nothing")]
     lines += [f"input: {name} = {part.text}" for name, part in identity.config.items()]
-    lines += [f"code:  {name}" for name in identity.code if name not in ("the cell", "--vars")]
+    lines += [
+        f"code:  {name}" for name in identity.code if name not in (CELL, DECLARED_NAMES) and not name.isidentifier()
+    ]
     missing = [name for name in plan.options.declared if name not in scope.places and name not in scope.bindable]
     if missing:
         lines.append(f"missing: {', '.join(missing)} (run the cells that make them first)")

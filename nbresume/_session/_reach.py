@@ -6,21 +6,25 @@ import ast
 import builtins
 import datetime as dt
 import functools
-import inspect
 import sys
-import textwrap
 import time
 import types
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from .._capture import carries_state
 from .._identity import Identity, Part, class_data, fingerprint, is_local_module
-from .._identity._code import local_module_of, module_digest, reaches_any_name, reads_and_writes
+from .._identity._code import local_module_of, mentioned, module_parts, reaches_any_name, reads_and_writes
 from .._transform import CellPlan, attributes_set
 from ._places import Places
+from ._sources import class_source, source_of
+from ._surroundings import version_of
 
+CELL, DECLARED_NAMES = "the cell", "--vars"
+"""Parts of the code that every identity has."""
 IMMUTABLE = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
 
 
@@ -46,6 +50,12 @@ class Reached:
         Places in modules that it sets.
     any_name : bool
         Whether it can touch globals that no code names.
+    wanted : set of str
+        Names that were looked for and are not there.
+    mentioned : set of str
+        Names of any kind that the code of functions mentions.
+    opaque : set of str
+        Inputs with something in them that can't be looked into.
     """
 
     code: dict[str, Part] = field(default_factory=dict)
@@ -56,11 +66,20 @@ class Reached:
     functions: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
     any_name: bool = False
+    wanted: set[str] = field(default_factory=set)
+    mentioned: set[str] = field(default_factory=set)
+    opaque: set[str] = field(default_factory=set)
+
+
+def module_part(module: types.ModuleType) -> Part:
+    """Fingerprint the source of a local module."""
+    digest, parts = module_parts(module)
+    return Part(digest, details={name: [inner] for name, inner in parts.items()})
 
 
 class _Walk:
-    def __init__(self, places: Places, skip: frozenset[str]) -> None:
-        self.places, self.skip = places, skip
+    def __init__(self, places: Places, skip: Collection[str], heads: Mapping[str, Collection[str]]) -> None:
+        self.places, self.skip, self.heads = places, skip, heads
         self.found = Reached()
         self._seen: set[int] = set()
         self._names: set[str] = set()
@@ -68,19 +87,18 @@ class _Walk:
     def names(self, names: Iterable[str]) -> None:
         namespace = self.places.namespace
         for name in names:
-            if (
-                name in _SHELL
-                or name in self._names
-                or name in self.skip
-                or name not in namespace
-                or name.startswith("__nbresume")
-            ):
+            if name in _SHELL or name in self._names or name in self.skip or name.startswith("__nbresume"):
                 continue
             self._names.add(name)
+            if name not in namespace:
+                self.found.wanted |= set() if hasattr(builtins, name) else {name}
+                continue
             if not (hasattr(builtins, name) and namespace[name] is getattr(builtins, name)):
                 self.value(name, namespace[name])
 
     def value(self, name: str, value: Any) -> None:
+        if foreign_name := self._foreign_name(value):
+            self.found.code[name] = Part(foreign_name, foreign_name)
         if isinstance(value, types.ModuleType):
             self.module(value)
         elif isinstance(value, types.FunctionType):
@@ -100,6 +118,15 @@ class _Walk:
             if isinstance(wrapped, types.FunctionType):
                 self.function(wrapped.__name__, wrapped)
             self.parts(name, value)
+
+    def _foreign_name(self, value: Any) -> str:
+        """Name what a name of the notebook stands for, where that is defined elsewhere: ``numpy.mean``."""
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        if not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type)):
+            return ""
+        home = getattr(value, "__module__", None) or ""
+        return "" if home == "__main__" else f"{home}.{value.__qualname__}".removeprefix("builtins.")
 
     def parts(self, name: str, value: Any, depth: int = 4) -> None:
         """Look at code that a value brings along: functions in containers, attributes, partials and methods."""
@@ -143,7 +170,8 @@ class _Walk:
         reads, writes = reads_and_writes(function.__code__)
         self.found.rebound |= writes
         self.found.any_name |= reaches_any_name(function.__code__)
-        self.names(sorted(reads))
+        self.found.mentioned |= mentioned(function.__code__)
+        self.names(sorted(reads.intersection(self.heads.get(function.__qualname__, reads))))
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
@@ -159,7 +187,9 @@ class _Walk:
         if kind.__module__ != "__main__":
             self.foreign(kind)
             return
-        self.found.code[f"class {kind.__qualname__}"] = Part(fingerprint(kind, code_only=True).digest)
+        self.found.code[f"class {kind.__qualname__}"] = Part(
+            fingerprint(kind, code_only=True).digest, class_source(kind)
+        )
         if "<" not in kind.__qualname__:
             self.found.homes.add(f"{kind.__qualname__}.")
         self.found.inputs |= {
@@ -186,7 +216,7 @@ class _Walk:
         if not is_local_module(module):
             self.version(module.__name__)
             return
-        self.found.code[f"module {module.__name__}"] = Part(module_digest(module))
+        self.found.code[f"module {module.__name__}"] = module_part(module)
         self.found.homes.add(f"{module.__name__}:")
         for name, value in list(vars(module).items()):
             if isinstance(value, types.ModuleType):
@@ -200,8 +230,7 @@ class _Walk:
         top = module.partition(".")[0]
         if not top or top in sys.stdlib_module_names or top in ("nbresume", "__main__"):
             return
-        version = str(getattr(sys.modules.get(top), "__version__", ""))
-        if version:
+        if version := version_of(top):
             self.found.versions[top] = Part(version, version)
 
 
@@ -228,10 +257,34 @@ def _inner(value: Any) -> list[Any]:
 def reach(plan: CellPlan, places: Places) -> Reached:
     """Find what a cell reaches."""
     unit = plan.unit
-    walk = _Walk(places, frozenset(unit.bound - unit.entry))
-    walk.names(sorted(unit.entry | unit.read_inside | unit.reads))
-    walk.text(plan.source)
-    walk.found.any_name |= any(reaches_any_name(_compiled(node)) for node in ast.parse(plan.source).body)
+    names = {name: getattr(unit, name) for name in ("bound", "entry", "read_inside", "reads")}
+    return reach_from(names, places, source=plan.source)
+
+
+def reach_from(
+    unit: Mapping[str, AbstractSet[str]],
+    places: Places,
+    heads: Mapping[str, Collection[str]] = MappingProxyType({}),
+    *,
+    source: str = "",
+) -> Reached:
+    """Find what code reaches from its names.
+
+    Parameters
+    ----------
+    unit : mapping
+        What the code does with names: ``bound``, ``entry``, ``read_inside``, ``reads``.
+    places : Places
+        The notebook's names.
+    heads : mapping
+        Functions of which only a part counts, and the names that this part reads.
+    source : str
+        The code itself, for what it does beside naming names.
+    """
+    walk = _Walk(places, unit["bound"] - unit["entry"], heads)
+    walk.names(sorted(unit["entry"] | unit["read_inside"] | unit["reads"]))
+    walk.text(source)
+    walk.found.any_name |= any(reaches_any_name(_compiled(node)) for node in ast.parse(source).body)
     return walk.found
 
 
@@ -251,18 +304,23 @@ def identify(plan: CellPlan, found: Reached, places: Places) -> Identity:
     options, unit = plan.options, plan.unit
     carried = set(options.declared) | (unit.entry & unit.bound)
     config: dict[str, Part] = {}
+    entry: dict[str, Part] = {}
     for place in sorted(found.inputs | {name for name in options.declared if name not in unit.bound}):
         if place in places and is_clock(places[place]):
             # When an earlier cell looked at a clock is no part of the experiment; the run keeps its own time.
             config[place] = Part("a time", "a time")
         elif place in places:
-            print_ = fingerprint(places[place], schema_only=place in carried)
-            config[place] = Part(print_.digest, print_.text)
-    code = {"the cell": Part(fingerprint(plan.source).digest, plan.source)}
+            print_ = fingerprint(places[place], schema_only=place in carried, in_detail=True)
+            config[place] = Part(print_.digest, print_.text, print_.details)
+            found.opaque |= {place} if print_.holes else set()
+            if place in carried:
+                entry[place] = Part(fingerprint(places[place]).digest)
+    code = {CELL: Part(fingerprint(plan.source).digest, plan.source)}
     declared = ", ".join(sorted(options.declared))
-    code["--vars"] = Part(declared, declared)
+    code[DECLARED_NAMES] = Part(declared, declared)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return Identity({**code, **found.code}, config, {"python": Part(python, python), **found.versions})
+    environment = {"python": Part(python, python), **found.versions}
+    return Identity({**code, **found.code}, config, environment, entry=entry)
 
 
 def is_clock(value: Any) -> bool:
@@ -271,12 +329,4 @@ def is_clock(value: Any) -> bool:
         value = value.timestamp()
     if type(value) is not float or round(value, 2) == value:
         return False
-    return 0 <= time.time() - value < _LONG or 0 <= time.perf_counter() - value < time.process_time() + _SESSION
-
-
-def source_of(function: types.FunctionType) -> str:
-    """Return a function's source without comments, or an empty text where none can be found."""
-    try:
-        return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    except (OSError, TypeError, SyntaxError):
-        return ""
+    return abs(time.time() - value) < _LONG or 0 <= time.perf_counter() - value < time.process_time() + _SESSION

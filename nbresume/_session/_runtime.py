@@ -15,6 +15,7 @@ from .._transform import LoopPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
 from ._attempt import Attempt
+from ._data import fixed_length
 from ._frames import Frame, Way, locals_of, write_locals
 from ._functions import Functions
 from ._guard import Guard, digests_of
@@ -58,6 +59,8 @@ class Runtime(Points):
         # A bar that is made again tells its file, which may be a buffer of the cell's: nothing else is changed by it.
         self.attempt.disturbed |= not cursor["bar"] or plan.changes
         part = self._part()["guard"]
+        renewed = self.attempt.data.renewed
+        part["names"] |= {name: renewed[name] for name in part["names"] if name in renewed}
         self._bind_names(part["names"])
         self._streams = self._streams_of(plan)
         if len(self._streams) != len(part["entry"]):
@@ -108,17 +111,23 @@ class Runtime(Points):
         cursor, part, step = self._cursor(), self._part(), self._step()
         assert step is not None and self._way is not None  # noqa: S101, PT018  # enters() has seen it
         in_progress = len(self.stack) + 1 < len(self._way.frames)
+        items, total = part.get("items"), step["total"]
+        longer = self.attempt.data.extended.get(f"for {plan.label}") if not self.unit.name and not self.stack else None
+        if longer is not None:
+            items = iter(longer[step["count"] + in_progress :]) if cursor["mode"] == "graph" else items
+            total = len(longer)
+        elif cursor["mode"] != "graph" and (count := fixed_length(iterable)) not in (None, total):
+            self._halt_changed(f"for {plan.label}: {total} items -> {count} items")
+            return iter(())
         cursor = {**cursor, "count": step["count"]}
-        iteration = Iteration.go_on(cursor, part.get("items"), iterable, entry, tell=self._tell_progress)
+        iteration = Iteration.go_on(cursor, items, iterable, entry, tell=self._tell_progress)
         if part.get("guard"):
             put_streams([(one, state) for (one, _), state in zip(self._streams, part["guard"]["now"], strict=False)])
             self._follow_sources(iteration, part["guard"]["names"])
             self._bind_names({})
         if iter_is(iterable, iteration):
             self._advanced[id(iterable)] = iteration
-        frame = self._push(
-            plan.id, "for", label=plan.label, count=step["count"], total=step["total"], iteration=iteration
-        )
+        frame = self._push(plan.id, "for", label=plan.label, count=step["count"], total=total, iteration=iteration)
         if not in_progress:
             self._arrive()
         return self._items(frame, [iteration.last] if in_progress else [], first=False)

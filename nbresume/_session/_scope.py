@@ -372,9 +372,8 @@ class Scope:
 
     def _moves(self, name: str, value: Any) -> bool:
         """Whether a value is an iterator that the cell moves by itself: made again, it would stand at its start."""
-        unit = self.plan.unit
-        is_file = hasattr(value, "seek")
-        return hasattr(value, "__next__") and not is_file and name in unit.read_elsewhere | unit.read_inside
+        read = self.plan.unit.read_elsewhere | self.plan.unit.read_inside
+        return hasattr(value, "__next__") and not hasattr(value, "seek") and name in read
 
     def follows(self, name: str) -> bool:
         """Whether a name is saved, or checked at each boundary."""

@@ -6,7 +6,10 @@ from .._identity import Identity
 from .._resume import Stop
 from .._store import RunFolder
 from ..errors import ChangedError, StoppedError
+from ._counting import root_name
 from ._places import Places
+from ._reach import CELL, DECLARED_NAMES
+from ._telling import changed_error
 
 
 def stopped(run: RunFolder, decision: Stop) -> StoppedError:
@@ -15,13 +18,8 @@ def stopped(run: RunFolder, decision: Stop) -> StoppedError:
         return StoppedError(
             f"{run.name} stopped before anything ran: {decision.why}. Choose --on-restart continue or supersede"
         )
-    lines = "\n".join(f"    {difference}" for difference in decision.differences)
-    return ChangedError(
-        f"{run.name} stopped before anything ran: {decision.why}.\n{lines}\n"
-        f"To go on with the same run, put these back and run the cell again. To start a new run and keep this one: "
-        f"%nbresume supersede {run.name}, then run the cell again (or --on-restart supersede)",
-        decision.differences,
-    )
+    when = "before anything ran"
+    return changed_error(run.name, decision.differences, why=decision.why, obstacle=decision.obstacle, when=when)
 
 
 def would_overwrite(run: RunFolder, names: tuple[str, ...]) -> ChangedError:
@@ -43,7 +41,7 @@ def lies_elsewhere(run: RunFolder, now: Identity) -> str:
         When it is the same run: starting afresh here would lose it in silence.
     """
     store = run.path.parent
-    differences = Identity.from_json(run.record["identity"]).differences(now)
+    differences = Identity.from_json(run.identity()).differences(now)
     if differences:
         return f"{run.name}: another run of this cell, {run.id}, is interrupted in {store} ({differences[0]})"
     where = dict(run.lineage().last_snapshot).get("where") or "before its first snapshot"
@@ -62,10 +60,11 @@ def stop_when_missing(run: RunFolder, recorded: Identity, now: Identity, places:
     StoppedError
         Naming what is missing.
     """
-    if recorded.code.get("the cell") != now.code.get("the cell"):
+    if recorded.code.get(CELL) != now.code.get(CELL):
         return
     missing = sorted(name for name in recorded.config if name not in places)
-    missing += sorted(name for name in recorded.code if name not in now.code and name != "--vars")
+    gone = recorded.code.keys() - now.code.keys() - {DECLARED_NAMES}
+    missing += sorted(name for name in gone if root_name(name) not in places)
     if missing:
         raise StoppedError(
             f"{run.name} stopped before anything ran: {', '.join(missing)} "

@@ -11,8 +11,9 @@ from typing import Any
 
 from .._transform import CellPlan
 from ._places import Places
-from ._reach import Reached, source_of
+from ._reach import Reached
 from ._scope import Scope
+from ._sources import source_of
 
 _WIDE = 100
 

@@ -18,7 +18,7 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
     """Look at a run."""
     lineage = run.lineage()
     facts: dict[str, Any] = dict(lineage.last_snapshot)
-    identity = Identity.from_json(run.record.get("identity", {}))
+    identity = Identity.from_json(run.identity())
     return View(
         name=run.name,
         id=run.id,
@@ -29,7 +29,11 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
         snapshot=facts,
         snapshot_at=lineage.last_snapshot_at,
         saved=tuple((str(name), int(size)) for name, size in facts.get("sizes", {}).items()),
-        identity=tuple((name, part.text) for name, part in identity.config.items()),
+        identity=tuple(
+            (name, part.text)
+            for parts in (identity.config, identity.environment, identity.surroundings)
+            for name, part in parts.items()
+        ),
         differences=differences,
         notes=tuple(_note(event.kind, event.facts) for event in lineage.notes),
         family=_family(run),
@@ -125,7 +129,14 @@ def say(store: Store, name: str, word: str) -> str:
         raise StoppedError(f"{run.name} is running: there is nothing to decide before it has stopped")
     if state in ("superseded", "failed", "abandoned"):
         raise StoppedError(f"{run.id} is {state}: running its cell starts a new run anyway")
+    if word == "declare" and state != "interrupted":
+        raise StoppedError(f"{run.name} is {state}: only an interrupted run can be declared the same")
     run.say(word)
+    if word == "declare":
+        return (
+            f"{run.name}: running its cell again continues it as declared by you, if its schema is compatible; the "
+            "lineage keeps what differs"
+        )
     if word == "continue" and state == "completed":
         return f"{run.name}: running its cell again lays its results over what is there"
     if word == "continue":

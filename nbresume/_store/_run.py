@@ -108,6 +108,12 @@ class RunFolder:
         """Tell the lineage, with a look at whether the last attempt lives."""
         return fold(self.events(), alive=self.is_alive(), successor=self.successor)
 
+    def identity(self) -> Json:
+        """Return what identifies the run: as launched, or as a later attempt was continued with a change."""
+        known: Json = self.record.get("identity", {})
+        changed = [event.facts["identity"] for event in self.events() if "identity" in event.facts]
+        return changed[-1] if changed else known
+
     # -------------------------------------------------------------- ownership
 
     def is_alive(self) -> bool:

@@ -233,7 +233,7 @@ def _root(node: ast.AST) -> set[str]:
 
 
 def facts_of(body: list[ast.stmt]) -> dict[str, set[str]]:
-    """Return what a unit's plan says of its names."""
+    """Return what a unit's plan says of its names, but for ``entry``."""
     return {
         "bound": bound_names(body),
         "reads": set().union(*map(read_names, body)),

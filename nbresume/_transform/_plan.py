@@ -77,6 +77,22 @@ class PointPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A statement that a way back can lead through.
+
+    Attributes
+    ----------
+    kind : str
+        ``for``, ``while``, ``if``, ``inside``, ``call`` or ``point``, as in the cursor.
+    place : tuple
+        Where it stands in the unit's syntax tree: ``(3, "body", 0)``.
+    """
+
+    kind: str
+    place: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UnitPlan:
     """A piece of code that was rewritten: the cell itself, or a function.
 
@@ -110,8 +126,8 @@ class UnitPlan:
         Names they bind.
     with_reads : dict of int to frozenset of str
         Number of each ``with`` in the set-up that holds a boundary, and the names its managers are made of.
-    loops, calls, points : dict
-        By number.
+    loops, calls, points, steps : dict
+        By number; ``steps`` has all of them, and what stands around them.
     statements : tuple of (int, str, str, str)
         Line, text, what happens at launch, what happens on resume; for ``--plan``.
     """
@@ -133,6 +149,7 @@ class UnitPlan:
     loops: dict[int, LoopPlan] = field(default_factory=dict)
     calls: dict[int, CallPlan] = field(default_factory=dict)
     points: dict[int, PointPlan] = field(default_factory=dict)
+    steps: dict[int, Step] = field(default_factory=dict)
     statements: tuple[tuple[int, str, str, str], ...] = ()
 
 

@@ -30,7 +30,7 @@ def point_call(statement: ast.stmt) -> ast.Call | None:
 
 def rewrite_point(unit: _Unit, statement: ast.stmt, call: ast.Call, depth: int, made: set[str]) -> ast.stmt:
     """Rewrite such a statement."""
-    number = unit.number()
+    number = unit.number(statement, "point")
     made |= bound_names([statement])
     unit.points[number] = PointPlan(number, statement.lineno, unit.needed_after(statement), frozenset(made))
     unit.statements.append((statement.lineno, ast.unparse(statement), "returns 0", "lays the state over"))

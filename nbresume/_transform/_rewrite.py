@@ -19,12 +19,14 @@ Every injected node takes the position of a statement of the user's, so that a t
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from ._header import gate
 from ._names import Needs, bound_names, catches_interrupt, facts_of, read_names
 from ._nodes import at, is_future, label, may_change, may_draw, refuse_unsupported
 from ._options import CellOptions
-from ._plan import CallPlan, CellPlan, LoopPlan, PointPlan, UnitPlan
+from ._places import places
+from ._plan import CallPlan, CellPlan, LoopPlan, PointPlan, Step, UnitPlan
 from ._points import point_call, refuse_without_boundary, report_made, rewrite_point
 
 RUNTIME = "__nbresume__"
@@ -61,7 +63,7 @@ def rewrite_cell(tree: ast.Module, options: CellOptions, holds_loop: HoldsLoop) 
     """
     source = ast.unparse(tree)
     refuse_unsupported(tree.body)
-    unit = _Unit("", tree.body, holds_loop)
+    unit = _Unit("", tree.body, holds_loop, options.declared)
     body = unit.top_level(tree.body)
     plan = unit.plan()
     if not plan.loops and not plan.calls and not plan.points:
@@ -89,7 +91,7 @@ def may_hold_boundary(statement: ast.stmt, holds_loop: HoldsLoop) -> bool:
 class _Unit:
     """Rewrites one scope and collects its plan."""
 
-    def __init__(self, name: str, body: list[ast.stmt], holds_loop: HoldsLoop) -> None:
+    def __init__(self, name: str, body: list[ast.stmt], holds_loop: HoldsLoop, declared: Collection[str] = ()) -> None:
         self.name, self.body, self.holds_loop = name, body, holds_loop
         self.loops: dict[int, LoopPlan] = {}
         self.calls: dict[int, CallPlan] = {}
@@ -100,11 +102,13 @@ class _Unit:
         self.statements: list[tuple[int, str, str, str]] = []
         self._needs = Needs(body)
         self._catches = catches_interrupt(body)
-        self._setup = not name  # only a cell has a set-up
+        self.is_setup = not name  # only a cell has a set-up
         self._behind_point = False
-        self._count = 0
         # Taken before the rewrite changes the tree under it.
         self._facts = {**facts_of(body), "entry": self._needs.entry}
+        self.own = {*self._facts["bound"], *declared}
+        self._places = dict(places(body))
+        self.steps: dict[int, Step] = {}
 
     def plan(self, arguments: set[str] | None = None) -> UnitPlan:
         facts = {key: frozenset(names) for key, names in self._facts.items()}
@@ -118,6 +122,7 @@ class _Unit:
             loops=self.loops,
             calls=self.calls,
             points=self.points,
+            steps=self.steps,
             statements=tuple(sorted(self.statements)),
             **facts,
         )
@@ -134,6 +139,7 @@ class _Unit:
                 out.append(self._shown(statement, last=last))
                 made |= bound_names([statement])
             elif isinstance(statement, ast.Expr) and point_call(statement) is None:
+                out += gate(self, statement)
                 out.append(self._shown_call(statement, made, last=last))
             else:
                 out += self._one(statement, 0, made)
@@ -164,8 +170,8 @@ class _Unit:
     def _one(self, statement: ast.stmt, depth: int, made: set[str]) -> list[ast.stmt]:
         """Rewrite one statement; ``made`` collects the names that the way to what follows can bind again."""
         if self.tracked(statement):
-            return self._tracked(statement, depth, made)
-        if self._setup or not isinstance(statement, (ast.AugAssign, ast.Delete)):
+            return [*gate(self, statement), *self._tracked(statement, depth, made)]
+        if self.is_setup or not isinstance(statement, (ast.AugAssign, ast.Delete)):
             made |= bound_names([statement])
         if isinstance(statement, _UNGUARDED) or is_future(statement):
             return [statement]
@@ -174,7 +180,7 @@ class _Unit:
         return [at(ast.If(self._guard(statement), inner, []), statement)]
 
     def _guard(self, statement: ast.stmt) -> ast.expr:
-        if self._setup or (isinstance(statement, _DEFINITIONS) and not self.name):
+        if self.is_setup or (isinstance(statement, _DEFINITIONS) and not self.name):
             return self.method("setup")
         names = sorted(bound_names([statement]))
         if not names or isinstance(statement, (ast.AugAssign, ast.Delete)):
@@ -186,7 +192,7 @@ class _Unit:
         return ast.BoolOp(ast.Or(), [self.method("live"), again])
 
     def _describe(self, statement: ast.stmt) -> None:
-        resume = "runs again" if self._setup else "passed over"
+        resume = "runs again" if self.is_setup else "passed over"
         if isinstance(statement, _DEFINITIONS) and not self.name:
             resume = "runs again"
         text = ast.unparse(statement).splitlines()[0]
@@ -229,7 +235,7 @@ class _Unit:
                 return self._inside(statement, depth, made)
             case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
                 if (point := point_call(statement)) is not None:
-                    self._setup, self._behind_point = False, True
+                    self.is_setup, self._behind_point = False, True
                     return [rewrite_point(self, statement, point, depth, made)]
                 assert statement.value is not None  # noqa: S101  # a tracked call is its value
                 number, call = self._tracked_call(statement, statement.value, made)
@@ -237,15 +243,16 @@ class _Unit:
                 return [self.entered(number, depth, [statement], statement)]
         raise AssertionError(statement)
 
-    def number(self) -> int:
+    def number(self, node: ast.stmt, kind: str) -> int:
         """Give the next tracked statement its number."""
-        self._count += 1
-        return self._count
+        number = len(self.steps) + 1
+        self.steps[number] = Step(kind, self._places[node])
+        return number
 
     # ------------------------------------------------------------------ one rewrite a kind
 
     def _for(self, node: ast.For, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self.number()
+        number = self.number(node, "for")
         made |= bound_names([node.iter])
         plan = LoopPlan(
             number,
@@ -265,7 +272,7 @@ class _Unit:
         self.statements.append(
             (node.lineno, f"for {plan.label} in {ast.unparse(node.iter)}:", "loop", "goes on where it stood")
         )
-        self._setup = False
+        self.is_setup = False
         keeps = self._call("keeps", ast.Constant(number))
         node.iter = at(
             self._call("loop", ast.Constant(number), ast.IfExp(keeps, ast.Constant(None), node.iter)), node.iter
@@ -285,7 +292,7 @@ class _Unit:
         return [self.entered(number, depth, [node, self.runtime_statement("leave", node, number)], node)]
 
     def _while(self, node: ast.While, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self.number()
+        number = self.number(node, "while")
         label = ast.unparse(node.test)
         self.loops[number] = LoopPlan(
             number,
@@ -297,7 +304,7 @@ class _Unit:
             remade=frozenset(made),
         )
         self.statements.append((node.lineno, f"while {label}:", "loop", "goes on where it stood"))
-        self._setup = False
+        self.is_setup = False
         live = ast.BoolOp(ast.And(), [self.method("live"), node.test])
         node.test = at(ast.BoolOp(ast.Or(), [self._call("turn", ast.Constant(number)), live]), node.test)
         if any(map(self.tracked, node.body)):
@@ -307,24 +314,24 @@ class _Unit:
         return [self.entered(number, depth, [begin, node, self.runtime_statement("leave", node, number)], node)]
 
     def _if(self, node: ast.If, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self.number()
+        number = self.number(node, "if")
         choose = self._call("branch", ast.Constant(number), node.test)
         taken = self._call("taken", ast.Constant(number))
         node.test = at(ast.IfExp(self.method("live"), choose, taken), node.test)
-        was_setup = self._setup
+        was_setup = self.is_setup
         node.body = self.block(node.body, depth + 1, made)
         if node.orelse:
-            after, self._setup = self._setup, was_setup
+            after, self.is_setup = self.is_setup, was_setup
             node.orelse = self.block(node.orelse, depth + 1, made)
-            self._setup = self._setup and after
+            self.is_setup = self.is_setup and after
         return [self.entered(number, depth, [node], node)]
 
     def _inside(self, node: ast.With | ast.AsyncWith | ast.Try, depth: int, made: set[str]) -> list[ast.stmt]:
-        number = self.number()
+        number = self.number(node, "inside")
         if isinstance(node, (ast.With, ast.AsyncWith)):
             targets = bound_names(node.items)
             made |= targets
-            if not self._setup:
+            if not self.is_setup:
                 self.withs[number] = node.lineno
                 self.with_targets |= targets
             else:
@@ -337,7 +344,7 @@ class _Unit:
         return [self.entered(number, depth, [node], node)]
 
     def _tracked_call(self, statement: ast.stmt, value: ast.expr, made: set[str]) -> tuple[int, ast.expr]:
-        number = self.number()
+        number = self.number(statement, "call")
         assert isinstance(value, ast.Call)  # noqa: S101  # by _called
         name = ast.unparse(value.func)
         self.calls[number] = CallPlan(
@@ -351,7 +358,7 @@ class _Unit:
                 "goes on inside it",
             )
         )
-        self._setup = False
+        self.is_setup = False
         function = value.func
         value.func = at(self._call("call", ast.Constant(number), function), function)
         # Looked up once before the state is laid over, and once after: a closure comes back with other cells.

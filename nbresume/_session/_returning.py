@@ -1,0 +1,59 @@
+"""What is looked at, and put back, on the way back beside the saved graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._capture import Definitions, content_digest
+from .._identity import fingerprint
+from ..errors import ReplayError
+from ._places import Places
+from ._skip import is_bar
+
+
+def check_inputs(
+    digests: Mapping[str, str], places: Places, definitions: Definitions, *, is_declared: bool = False
+) -> None:
+    """Check inputs saved by name, in the process that has run the cell before.
+
+    Parameters
+    ----------
+    digests : mapping of str to str
+        As the snapshot knows them; empty where there was no telling.
+    places : Places
+        The notebook's names.
+    definitions : Definitions
+        Its functions and classes.
+    is_declared : bool
+        Whether a person has declared a longer range: then the number it hangs on is another.
+
+    Raises
+    ------
+    ReplayError
+        When one has been changed since.
+    """
+    for place, digest in digests.items():
+        if place not in places or (is_declared and type(places[place]) is int):
+            continue
+        if digest and content_digest(places[place], definitions=definitions)[0] != digest:
+            raise ReplayError(
+                f"{place!r} has been changed since the snapshot, which does not hold it. Restart the kernel and run "
+                "the notebook from its top"
+            )
+
+
+def changed_name(restored: Mapping[str, Any], places: Places) -> str:
+    """Name what the way back has changed of what was restored."""
+    for name, value in restored.items():
+        if name not in places or fingerprint(value).digest != fingerprint(places[name]).digest:
+            return name
+    return "an object that several names share"
+
+
+def put_bars(bars: Mapping[str, int], places: Places) -> None:
+    """Let progress bars that no loop drives stand where they stood."""
+    for name, n in bars.items():
+        if name in places and is_bar(places[name]):
+            bar = places[name]
+            bar.n = bar.last_print_n = max(bar.n, n)  # one that a loop drives stands there already
