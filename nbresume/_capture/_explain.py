@@ -66,7 +66,7 @@ def reachable(value: Any, limit: int = 10_000) -> dict[int, Any]:
 
 
 _DEEP = 5
-_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "threading", "_thread", "logging", "_io", "io", "weakref"})
+_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "threading", "_thread", "logging", "_io", "io"})
 
 
 def belongs_to_process(one: Any) -> bool:

@@ -26,6 +26,7 @@ from .._deep import deeply
 from ..errors import ReplayError
 from ._functions import Definition, Definitions, reduce_cell, reduce_function
 from ._instances import DICT_ITERATORS, has_plain_state, reduce_dict_iterator, reduce_exception, reduce_instance
+from ._looks import reduce_look
 from ._memory import Block, Layout, Look, Memory, allocate, look_at, settle
 from ._sets import odd_sets, put_tables
 from ._torch import GRAPH, is_dense_tensor, is_spent
@@ -170,9 +171,15 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, _HARMLESS):
             return NotImplemented
         self.met[id(obj)] = obj
+        return self._instance(obj)
+
+    @staticmethod
+    def _instance(obj: Any) -> Any:
+        if (look := reduce_look(obj)) is not None:
+            return look
         if isinstance(obj, BaseException):
             return reduce_exception(obj)
-        return reduce_instance(obj) if has_plain_state(kind) else NotImplemented
+        return reduce_instance(obj) if has_plain_state(type(obj)) else NotImplemented
 
     def _ndarray(self, array: NDArray[Any]) -> Any:
         if isinstance(array, np.memmap) and array.mode != "r":
@@ -249,7 +256,7 @@ def restore(
     layouts, looks, used = pickle.loads(tables)
     homes = [_home(i, layout, inputs, read) for i, layout in enumerate(layouts)]
     file = io.BytesIO(stream)
-    unpickler = _Unpickler(file, looks, homes, used, definitions, inputs)
+    unpickler = _Unpickler(file, _Parts(looks, homes, used, definitions, inputs))
     graph = unpickler.load()
     if file.tell() < len(stream):
         put_tables(unpickler.load())
@@ -271,26 +278,30 @@ def _known_input(inputs: Mapping[str, Any], name: str) -> Any:
     return inputs[name]
 
 
-class _Unpickler(pickle.Unpickler):
+class _Parts:
+    """What the stream refers to and that lies beside it.
+
+    Apart from the unpickler, whose memo keeps the methods that it has called: with its own it would be a cycle, and
+    what the loop drops would live on until Python looks for cycles.
+    """
+
     def __init__(
         self,
-        file: io.BytesIO,
         looks: list[Look],
         homes: list[Any],
         used: list[Definition],
         definitions: Definitions,
         inputs: Mapping[str, Any],
     ) -> None:
-        super().__init__(file)
         self._looks, self._homes, self._used = looks, homes, used
         self._definitions, self._inputs = definitions, inputs
-        self._own = {"_array": self._array, "_input": self._input, "_tensor": self._tensor}
-        self._own |= {"_definition": self._definition, "make_function": definitions.make_function}
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("nbresume._capture") and name in self._own:
-            return self._own[name]
-        return super().find_class(module, name)
+        self.by_name = {
+            "_array": self._array,
+            "_input": self._input,
+            "_tensor": self._tensor,
+            "_definition": self._definition,
+            "make_function": definitions.make_function,
+        }
 
     def _array(self, index: int) -> Any:
         look = self._looks[index]
@@ -305,6 +316,18 @@ class _Unpickler(pickle.Unpickler):
     def _tensor(self, index: int, kind: type) -> Any:
         tensor = self._array(index)
         return tensor if type(tensor) is kind else kind(tensor, requires_grad=False)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, parts: _Parts) -> None:
+        super().__init__(file)
+        self._own = dict(parts.by_name)
+        parts.by_name.clear()  # which was a cycle too
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("nbresume._capture") and name in self._own:
+            return self._own[name]
+        return super().find_class(module, name)
 
 
 # What the stream refers to. The unpickler puts its own methods in the place of the first few.

@@ -21,6 +21,7 @@ import numpy as np
 import xxhash
 
 from .._deep import deeply
+from ._asked import shown
 from ._code import function_digest, nested_codes, rebound_cells
 from ._details import Details, details, exactly
 
@@ -255,7 +256,7 @@ class _Walker:
 
     def _hole(self, value: Any) -> bytes:
         self.holes.add(_name(value))
-        return _hash("hole", _name(value).encode())
+        return _hash("hole", _name(value).encode(), *(self.digest(part) for part in shown(value)))
 
     def _node(self, tag: str, *children: Any) -> bytes:
         return _hash(tag, *(self.digest(child) for child in children))

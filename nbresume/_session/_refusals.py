@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import types
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -22,7 +24,7 @@ TRIALS = 4
 
 _SMALL = 1 << 20
 _STREAMS = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState)
-_SHAREABLE = (list, dict, set, bytearray, np.ndarray, *_STREAMS)
+_SHAREABLE = (list, dict, set, bytearray, array, deque, np.ndarray, *_STREAMS)
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
 

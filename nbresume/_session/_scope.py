@@ -37,7 +37,7 @@ from ._parts import blame_frames, frame_parts
 from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
-from ._sharing import Beside, holds_containers, share
+from ._sharing import Beside, beside, holds_containers, share
 from ._skip import is_bar
 from ._watch import Watch
 
@@ -141,10 +141,19 @@ class Scope:
                 self._must_save(name, self.places[name])
         for place in list(self._inputs):
             self._look_at_input(place)
+        self._join_sharing()
         own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
         own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
         known = {place: self.places[place] for place in own if place in self.places}
         self._beside = Beside(self.places.namespace, known, self.bindable)
+
+    def _join_sharing(self) -> None:
+        """Join inputs that hold an object of what is saved: made again, they would hold another."""
+        carried = {*self.joined, *self.plan.options.declared, *(self.bindable & self.plan.unit.entry)}
+        saved = {place: self.places[place] for place in carried if place in self.places}
+        waiting = {place: self.places[place] for place in self._inputs if place in self.places}
+        for place in beside(waiting, saved):
+            self._join(place, "it shares objects with what is saved")
 
     def _must_save(self, name: str, value: Any) -> None:
         error = unsaveable(value, definitions=self.definitions)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import gc
+import re
 import types
+import weakref
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -14,7 +16,7 @@ from .._capture import belongs_to_process, share_memory_at
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)})
 _STATELESS = (np.dtype, np.generic, enum.Enum, type, types.FunctionType, types.ModuleType)
-_NEVER = (np.dtype, np.generic, enum.Enum, type, types.ModuleType, types.BuiltinFunctionType, types.CodeType)
+_NEVER = (np.dtype, np.generic, enum.Enum, type, types.ModuleType, types.CodeType)
 _PLAIN = (list, dict, set, bytearray)
 
 
@@ -104,6 +106,8 @@ def inside(one: Any) -> Iterable[Any]:
     """Return what an object holds, a step deep; the globals of a function are nobody's own."""
     if type(one) in (list, tuple, set, frozenset) and set(map(type, one)) <= _ATOMS:
         return ()
+    if isinstance(one, weakref.ref):  # nor does this: what it refers to is not its own
+        return [one()]
     if isinstance(one, types.FunctionType):
         return [*(one.__closure__ or ()), *(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), vars(one)]
     if isinstance(one, np.ndarray) and one.dtype.hasobject:  # it doesn't tell Python's collector
@@ -130,7 +134,10 @@ def holds_containers(value: Any) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Whether a name of the notebook is the shell's own."""
-    return name.startswith("_") or name in ("In", "Out", "exit", "quit", "open", "get_ipython")
+    return _OF_SHELL.fullmatch(name) is not None
+
+
+_OF_SHELL = re.compile(r"_+|_i+|_i?\d+|_[iod]h|In|Out|exit|quit|open|get_ipython|__\w+__|__nbresume\w*")
 
 
 def _is_dtype(value: Any) -> bool:

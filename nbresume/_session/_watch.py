@@ -16,8 +16,8 @@ from typing import Any
 from .._capture import carries_state
 from ._places import Places
 from ._reach import Reached
+from ._sharing import is_hidden
 
-_OF_SHELL = re.compile(r"_+|_i+|_i?\d+|_[iod]h|In|Out|exit|quit|open|get_ipython|__\w+__|__nbresume\w*")
 _ABSENT = object()
 
 
@@ -48,7 +48,7 @@ class Watch:
 
     def _counts(self, place: str) -> bool:
         name = re.split(r"[:.]", place)[-1]
-        return place not in self._skip and not _OF_SHELL.fullmatch(name)
+        return place not in self._skip and not is_hidden(name)
 
     def changed(self) -> Iterator[str]:
         """Yield the places that hold another object than they did, and functions that have got a state."""
