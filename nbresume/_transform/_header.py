@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ._names import read_names
+from ._names import bound_names, read_names
 from ._nodes import at, label
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def gate(unit: _Unit, statement: ast.stmt) -> list[ast.stmt]:
     """Let the runtime look at what the run goes over, where the set-up ends and before saved state covers it."""
     if not unit.is_setup or isinstance(statement, (ast.If, ast.With, ast.AsyncWith, ast.Try)):
         return []
-    found = header_values(statement, unit.own)
+    found = header_values(statement, unit.own - unit.listed)
     if not found:
         return []
     values = ast.Dict([ast.Constant(key) for key in found], list(found.values()))
@@ -64,6 +64,25 @@ def gate(unit: _Unit, statement: ast.stmt) -> list[ast.stmt]:
     is_firm = not any(read_names(value) & unit.own for value in found.values())
     gates = ast.Call(unit.method("gates"), [ast.Constant(is_firm)], [])
     return [at(ast.If(gates, [look], []), statement)]
+
+
+def listed_names(body: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that are made of a look into a folder: the run itself may move or make files there.
+
+    It goes on over the list of its launch, which is saved.
+    """
+    found: set[str] = set()
+    for statement in body:
+        value = getattr(statement, "value", None)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and value is not None:
+            calls = (n.func for n in ast.walk(value) if isinstance(n, ast.Call))
+            called = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
+            if called & _LISTINGS or read_names(value) & found:
+                found |= bound_names([statement])
+    return found
+
+
+_LISTINGS = frozenset({"listdir", "scandir", "walk", "glob", "iglob", "rglob", "iterdir"})
 
 
 def _innermost(node: ast.expr) -> ast.expr:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection
 
-from ._header import gate
+from ._header import gate, listed_names
 from ._names import Needs, bound_names, catches_interrupt, facts_of, read_names
 from ._nodes import at, is_future, label, may_change, may_draw, refuse_unsupported
 from ._options import CellOptions
@@ -106,7 +106,7 @@ class _Unit:
         self._behind_point = False
         # Taken before the rewrite changes the tree under it.
         self._facts = {**facts_of(body), "entry": self._needs.entry}
-        self.own = {*self._facts["bound"], *declared}
+        self.own, self.listed = {*self._facts["bound"], *declared}, listed_names(body)
         self._places = dict(places(body))
         self.steps: dict[int, Step] = {}
 
