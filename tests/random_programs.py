@@ -20,7 +20,7 @@ BATCH = 50
 
 
 def start(seed: int, programs: int) -> subprocess.Popen[str]:
-    words = ["-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", "--hypothesis-show-statistics", str(TEST)]
+    words = ["-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", "-s", str(TEST)]
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", *words],
         env={**os.environ, "NBRESUME_PROGRAMS": str(programs)},
@@ -43,8 +43,7 @@ def main() -> int:
         running = [(seed, start(seed, BATCH)) for seed in seeds[place : place + asked.jobs]]
         for seed, process in running:
             told, _ = process.communicate()
-            shares = [line.strip(" *") for line in told.splitlines() if line.startswith("      * ")]
-            print(f"seed {seed}: {'; '.join(shares)}", flush=True)
+            print(f"seed {seed}: {told.partition('}')[0].strip('{')}", flush=True)
             if process.returncode:
                 failed += 1
                 print(told, flush=True)

@@ -315,6 +315,11 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "o = K()\no.run(3)\n",
         "class K:\n    def __init__(self): self.__w = 0\n    def run(self, n):\n        for i in range(n):\n            self.__w += random.randrange(9)\n",
     ),
+    "a with that binds what can't be saved, and does more": (
+        "log,n",
+        "log, n = [], 0\nfor i in range(2):\n    with open('a.txt', 'a') as f:\n        f.write('x')\n        n += 1\n        log.append(n)\n    for j in range(2):\n        log.append((i, j))\n",
+        "",
+    ),
     "DataLoader": (
         "log,w",
         "log, w = [], torch.zeros(2)\nfor e in range(2):\n    for x, y in loader:\n        w += (x.sum(0) + torch.randn(2))\n        log.append(y.tolist())\n",

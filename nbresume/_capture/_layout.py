@@ -5,6 +5,7 @@ Which ways lead to one object, in which order dicts give their items, and which 
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,8 @@ _IMMUTABLE = (
     type(None), bool, int, float, complex, str, bytes, range, slice, type, np.generic, types.ModuleType,
     types.BuiltinFunctionType, types.CodeType,
 )  # fmt: skip
+_CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque, types.FunctionType, types.MethodType)
+"""Beside these, an object that says itself how it is made again keeps what it likes: caches are no part of it."""
 _STEP = 40
 
 
@@ -42,7 +45,9 @@ def layout(names: Mapping[str, Any]) -> list[str]:
         if not isinstance(value, (tuple, frozenset)):  # a constant of the code is another object in each process
             first[id(value)] = path, value
         lines += _order(path, value)
-        waiting += reversed([(path + _short(step), part) for step, part in parts_of(value)])
+        kind: Any = type(value)
+        if isinstance(value, _CONTAINERS) or kind.__reduce__ is object.__reduce__:
+            waiting += reversed([(path + _short(step), part) for step, part in parts_of(value)])
     return lines + _memory([(path, value) for path, value in first.values() if isinstance(value, np.ndarray)])
 
 

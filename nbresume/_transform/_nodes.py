@@ -73,3 +73,14 @@ def _calls(node: ast.expr, harmless: frozenset[str]) -> bool:
             case ast.Call() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Await():
                 return True
     return False
+
+
+def only_binds(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing but bind names: where one can't be saved, it may run again on the way back."""
+    match statement:
+        case ast.AugAssign() | ast.Delete() | ast.For() | ast.While() | ast.AsyncFor():
+            return False
+        case ast.If() | ast.With() | ast.AsyncWith() | ast.Try() | ast.TryStar() | ast.Match():
+            inner = [n for n in own_nodes(statement) if isinstance(n, ast.stmt) and n is not statement]
+            return all(only_binds(n) and not isinstance(n, ast.Expr) for n in inner)
+    return True

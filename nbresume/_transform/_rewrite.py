@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection
 
 from ._header import gate, listed_names
 from ._names import Needs, bound_names, catches_interrupt, facts_of, read_names
-from ._nodes import at, is_future, label, may_change, may_draw, refuse_unsupported
+from ._nodes import at, is_future, label, may_change, may_draw, only_binds, refuse_unsupported
 from ._options import CellOptions
 from ._places import places
 from ._plan import CallPlan, CellPlan, LoopPlan, PointPlan, Step, UnitPlan
@@ -171,7 +171,7 @@ class _Unit:
         """Rewrite one statement; ``made`` collects the names that the way to what follows can bind again."""
         if self.tracked(statement):
             return [*gate(self, statement), *self._tracked(statement, depth, made)]
-        if self.is_setup or not isinstance(statement, (ast.AugAssign, ast.Delete)):
+        if self.is_setup or only_binds(statement):
             made |= bound_names([statement])
         if isinstance(statement, _UNGUARDED) or is_future(statement):
             return [statement]
@@ -183,7 +183,7 @@ class _Unit:
         if self.is_setup or (isinstance(statement, _DEFINITIONS) and not self.name):
             return self.method("setup")
         names = sorted(bound_names([statement]))
-        if not names or isinstance(statement, (ast.AugAssign, ast.Delete)):
+        if not names or not only_binds(statement):
             return self.method("live")
         return self._live_or_again(names)
 
