@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import datetime
 import decimal
@@ -13,6 +14,7 @@ import sqlite3
 import struct
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -756,3 +758,41 @@ def test_a_change_deep_inside_changes_the_digest(value, change):
 def test_fingerprints_agree_before_and_after():
     for value in (*ARRAYS.values(), *SCALARS):
         assert fingerprint(round_trip(value)).digest == fingerprint(value).digest
+
+
+# ------------------------------------------------------------------ what only looks at another object
+
+
+class Watched:
+    """Something that can be referred to weakly."""
+
+
+def test_a_weak_reference_refers_to_the_object_of_its_graph():
+    """Alive, dead, in a dictionary or a set: nothing is kept alive by having been restored."""
+    alive, gone = Watched(), Watched()
+    owner = {
+        "alive": alive,
+        "refs": [weakref.ref(alive), weakref.ref(gone)],
+        "values": weakref.WeakValueDictionary(a=alive),
+        "keys": weakref.WeakKeyDictionary({alive: 1}),
+        "set": weakref.WeakSet([alive]),
+    }
+    del gone
+    back = round_trip(owner)
+
+    assert [ref() for ref in back["refs"]] == [back["alive"], None]
+    assert (back["values"]["a"], back["keys"][back["alive"]], list(back["set"])) == (back["alive"], 1, [back["alive"]])
+    del back["alive"]
+    assert [ref() for ref in back["refs"]] == [None, None]
+    assert (len(back["values"]), len(back["keys"]), len(back["set"])) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("buffer", [bytearray(b"abc"), array.array("d", [1, 2]), np.zeros(3)], ids=type)
+def test_a_view_of_a_buffer_looks_at_the_buffer_of_its_graph(buffer):
+    """Written through the view, it is seen in what the view looks at; a part of a buffer is refused."""
+    owner, view = round_trip((buffer, memoryview(buffer)))
+    view[0] = view[1]
+
+    assert owner[0] == owner[1]
+    assert memoryview(owner).format == view.format
+    assert "part of a buffer" in str(unsaveable(memoryview(buffer)[1:], definitions=Definitions({})))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
+import re
 import sys
 
 import numpy as np
@@ -423,6 +424,33 @@ def test_plan_tells_what_each_statement_does_and_runs_nothing(notebook, capsys):
     assert not (notebook.folder / ".nbresume").exists()
     for word in ("for i in range(3)", "log", "lr", "0.1"):
         assert word in told
+
+
+def test_plan_tells_what_becomes_of_each_name_and_how_large_it_is(notebook, capsys):
+    """Saved with its size, an input with its fingerprint, made again, missing: one line a name, before anything runs."""
+    notebook.run("import numpy as np, threading\nw = np.zeros(1000)\nlr, lock, cfg = 0.1, threading.Lock(), {'a': 1}")
+    cell = "for i in range(3):\n    with lock: w += lr * cfg['a']\n"
+    notebook.run("%%resumable t --vars w,gone --plan\n" + cell)
+    told = capsys.readouterr().out
+    lines = {line.split()[0]: " ".join(line.split()) for line in told.splitlines() if line.strip()}
+
+    assert lines["w"] == "w saved declared; float64 array (1000,) 8.1 kB"
+    assert lines["i"] == "i saved bound by the cell"
+    assert lines["cfg"].startswith("cfg saved the cell") or lines["cfg"].startswith(
+        "cfg saved a container from outside"
+    )
+    assert re.fullmatch(r"lr input [0-9a-f]{8} 0\.1", lines["lr"])
+    assert lines["lock"] == "lock made again lock can't be saved; compared by its structure"
+    assert lines["gone"].startswith("gone missing neither there nor bound")
+    assert lines["Missing:"] == "Missing: gone. Run the cells that make them first."
+
+
+def test_plan_says_what_would_be_refused(notebook, capsys):
+    """The refusal of the first run, told where nothing is lost yet."""
+    notebook.run("import threading\nlock = threading.Lock()")
+    notebook.run("%%resumable t --vars lock --plan\nfor i in range(3):\n    pass\n")
+
+    assert "Would be refused: cannot save 'lock' (_thread.lock)" in capsys.readouterr().out
 
 
 def test_strict_refuses_what_would_be_added(notebook, capsys):

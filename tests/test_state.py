@@ -94,6 +94,26 @@ HIDDEN: dict[str, tuple[str, str, str]] = {
             "    return math.calls\n"
         ),
     ),
+    "a partial over a list": (
+        "out",
+        "for i in range(3):\n    record(i)\n    out.append(len(rows))\n",
+        "import functools\nout, rows = [], []\nrecord = functools.partial(rows.append)\n",
+    ),
+    "a weak reference to what changes": (
+        "out",
+        "for i in range(3):\n    n.k += i\n    out.append((n.k, r() is n))\n",
+        "import weakref\nout = []\nclass N: k = 0\nn = N()\nn.k = 1\nr = weakref.ref(n)\n",
+    ),
+    "a weak set over a list that shrinks": (
+        "out",
+        "for i in range(3):\n    live.pop()\n    out.append(len(weak))\n",
+        "import weakref\nout = []\nclass N: pass\nlive = [N() for _ in range(3)]\nweak = weakref.WeakSet(live)\n",
+    ),
+    "a view of a buffer": (
+        "a,out",
+        "for i in range(3):\n    view[i] = i + 1\n    out.append(sum(a))\n",
+        "import array\na, out = array.array('d', [0, 0, 0]), []\nview = memoryview(a)\n",
+    ),
     "a cache of a function of its arguments": (
         "out",
         "for i in range(6):\n    out.append(square(i % 3))\n",
@@ -150,3 +170,21 @@ def test_a_name_that_changes_without_a_word_is_told():
         "RefusedError: line 1: --strict: hidden is not declared and has to be saved (the loop changes it). "
         "Add hidden to --vars"
     )
+
+
+OUT_OF_SIGHT = {
+    "a context variable": ("import contextvars\nv = contextvars.ContextVar('v', default=0)\n", "v.set(v.get() + 1)"),
+    "a thread's own": ("import threading\nv = threading.local()\nv.n = 0\n", "v.n += 1"),
+    "shared memory": ("import multiprocessing\nv = multiprocessing.Value('i', 0)\n", "v.value += 1"),
+    "a queue in C": ("import queue\nv = queue.SimpleQueue()\n", "v.put(i)"),
+}
+
+
+@pytest.mark.parametrize("case", OUT_OF_SIGHT)
+def test_what_changes_out_of_sight_is_refused(case):
+    """Where neither its parts nor its pickle can be had, it is asked what it holds: a change ends the first run."""
+    before, change = OUT_OF_SIGHT[case]
+    found = rehearse(f"for i in range(3):\n    {change}\n", before, names=["i"])
+
+    assert "cannot save 'v" in found.refused
+    assert "the loop changes 'v'" in found.refused

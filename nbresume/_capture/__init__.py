@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._ambient import ambient_state, put_ambient
 from ._explain import belongs_to_process, culprit, reachable, unsaveable
 from ._functions import carries_state
-from ._graph import Captured, Definitions, capture, content_digest, restore
+from ._graph import Captured, Definitions, capture, content_digest, restore, size_of
 from ._layout import layout
 from ._memory import share_memory_at
 from ._rng import draws_differ, put_rng, rng_encoded, rng_look, rng_names, rng_state, rng_unsaved
@@ -33,5 +33,6 @@ __all__ = [
     "rng_state",
     "rng_unsaved",
     "share_memory_at",
+    "size_of",
     "unsaveable",
 ]

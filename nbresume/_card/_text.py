@@ -40,13 +40,13 @@ def text(view: View, now: str | None = None) -> str:
     blocks = [
         [public(f"{view.name}  {standing(view.state, view.lineage)}  [{view.id}]")],
         _offer(view),
-        _table(_facts(view, now or time_now())),
+        table(_facts(view, now or time_now())),
         _titled("differences", view.differences),
         _titled("notes", view.notes),
-        _titled("attempts", _table(_attempts(view))),
+        _titled("attempts", table(_attempts(view))),
         *_changes(view),
-        _titled("what is saved", _table(((name, size(count)) for name, count in view.saved), right=1)),
-        _titled("what is identity", _table(view.identity)),
+        _titled("what is saved", table(((name, size(count)) for name, count in view.saved), right=1)),
+        _titled("what is identity", table(view.identity)),
         _titled("last lines", view.log_tail),
     ]
     return "\n".join(line.rstrip() for block in blocks for line in block)
@@ -67,7 +67,7 @@ def runs_table(views: Iterable[View], now: str | None = None) -> str:
     if not rows:
         return "no runs here"
     heads = ("NAME", "STATE", "WHERE IT STANDS", "LAST SNAPSHOT", "ATTEMPTS", "SIZE")
-    return "\n".join(line.rstrip() for line in _table([heads, *rows], right=4, indent=""))
+    return "\n".join(line.rstrip() for line in table([heads, *rows], right=4, indent=""))
 
 
 def _row(view: View, now: str) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ def _titled(title: str, lines: Iterable[str]) -> list[str]:
     return [title, *shown] if shown else []
 
 
-def _table(rows: Iterable[Sequence[str]], *, right: int | None = None, indent: str = "  ") -> list[str]:
+def table(rows: Iterable[Sequence[str]], *, right: int | None = None, indent: str = "  ") -> list[str]:
     """Align columns; those from ``right`` on stand to the right."""
     cells = [[public(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [indent + "  ".join(_pad(row, widths, right)) for row in cells]
+    return [(indent + "  ".join(_pad(row, widths, right))).rstrip() for row in cells]
 
 
 def _pad(row: list[str], widths: list[int], right: int | None) -> Iterator[str]:

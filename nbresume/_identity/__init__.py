@@ -12,7 +12,7 @@ from ._code import (
     reads_and_writes,
 )
 from ._compare import Identity, Part
-from ._values import Fingerprint, class_data, fingerprint, is_filled, slots_of
+from ._values import Fingerprint, class_data, fingerprint, is_filled, short_text, slots_of
 
 __all__ = [
     "Fingerprint",
@@ -28,5 +28,6 @@ __all__ = [
     "normalised",
     "reaches_any_name",
     "reads_and_writes",
+    "short_text",
     "slots_of",
 ]

@@ -29,7 +29,8 @@ from ._iterables import Iteration
 from ._places import Places
 from ._reach import IMMUTABLE
 from ._returning import changed_name, check_inputs, put_bars
-from ._scope import Scope, Selection
+from ._scope import Scope
+from ._selection import Selection
 from ._telling import shown
 from ._texts import sources_of, texts_read
 

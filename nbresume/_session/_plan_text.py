@@ -1,9 +1,11 @@
-"""``--plan``: what each statement will do, what is saved, what is identity."""
+"""``--plan``: what each statement will do, what is saved and how large, what is identity."""
 
 from __future__ import annotations
 
+from .._card import size, table
 from .._identity import Identity
 from .._transform import CellPlan
+from ._forecast import Forecast, forecast, trouble
 from ._reach import CELL, DECLARED_NAMES
 from ._scope import Scope
 
@@ -12,21 +14,30 @@ _WIDTH = 52
 
 def plan_text(plan: CellPlan, identity: Identity, scope: Scope) -> str:
     """Render the plan of a cell as aligned text."""
-    lines = [f"plan of {plan.options.name}: nothing runs", "", f"{'line':>4}  {'statement':{_WIDTH}}  on resume"]
-    for line, text, _, resume in plan.unit.statements:
-        shown = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-        lines.append(f"{line:>4}  {shown:{_WIDTH}}  {resume}")
-    lines += ["", "saved: " + (", ".join(_saved(plan)) or "nothing")]
-    lines += [f"input: {name} = {part.text}" for name, part in identity.config.items()]
-    lines += [
-        f"code:  {name}" for name in identity.code if name not in (CELL, DECLARED_NAMES) and not name.isidentifier()
-    ]
-    missing = [name for name in plan.options.declared if name not in scope.places and name not in scope.bindable]
-    if missing:
-        lines.append(f"missing: {', '.join(missing)} (run the cells that make them first)")
+    refused = trouble(scope)
+    names = forecast(scope, identity)
+    lines = [f"plan of {plan.options.name}: nothing runs", ""]
+    lines += table([("line", "statement", "at launch", "on resume"), *_statements(plan)])
+    lines += ["", *table([("name", "becomes", "what it is", "size"), *map(_row, names)], right=3)]
+    lines += ["", f"A snapshot takes about {size(sum(one.size or 0 for one in names))}, and what the cell will bind."]
+    code = [name for name in identity.code if name not in (CELL, DECLARED_NAMES) and not name.isidentifier()]
+    lines += [f"Identity: the cell, the inputs above, {', '.join([*code, *_versions(identity)])}."]
+    missing = [one.name for one in names if one.fate == "missing"]
+    lines += [f"Missing: {', '.join(missing)}. Run the cells that make them first."] if missing else []
+    lines += [f"Would be refused: {refused}"] if refused and not missing else []
     return "\n".join(lines)
 
 
-def _saved(plan: CellPlan) -> list[str]:
-    declared = list(plan.options.declared)
-    return [*declared, *(f"{name} (bound by the cell)" for name in sorted(plan.unit.bound) if name not in declared)]
+def _statements(plan: CellPlan) -> list[tuple[str, str, str, str]]:
+    return [
+        (str(line), text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…", launch, resume)
+        for line, text, launch, resume in plan.unit.statements
+    ]
+
+
+def _row(one: Forecast) -> tuple[str, str, str, str]:
+    return one.name, one.fate, one.why, "" if one.size is None else size(one.size)
+
+
+def _versions(identity: Identity) -> list[str]:
+    return [f"{name} {part.text}" for name, part in identity.environment.items()]

@@ -37,6 +37,7 @@ from ._parts import blame_frames, frame_parts
 from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
+from ._selection import Selection
 from ._sharing import Beside, beside, holds_containers, share
 from ._skip import is_bar
 from ._watch import Watch
@@ -46,31 +47,6 @@ _CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, 
 _MOVING = frozenset(
     {"builtins.generator", "_csv.writer", "_io.TextIOWrapper", "_io.BufferedWriter", "_io.BufferedRandom"}
 )
-
-
-@dataclass(slots=True)
-class Selection:
-    """What one boundary saves.
-
-    Attributes
-    ----------
-    saved : tuple of str
-        Places in the graph.
-    unsaved : tuple of str
-        Names that the cell has bound and that could not be saved.
-    inputs : dict of str to str
-        Digest of each input that is saved by name only; empty where it can't be digested.
-    gone : tuple of str
-        Places that the launch had and that are not bound any more.
-    captured : Captured
-        The graph itself.
-    """
-
-    saved: tuple[str, ...]
-    unsaved: tuple[str, ...]
-    inputs: dict[str, str]
-    gone: tuple[str, ...]
-    captured: Captured
 
 
 @dataclass(slots=True)
@@ -330,6 +306,11 @@ class Scope:
         for place in self._watch.changed():
             if not self.follows(place) and place not in self.opaque:
                 self._join(place, "it changes without a word in the cell")
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names that are saved by name only, as long as nobody changes them."""
+        return sorted(place for place in self._inputs if place in self.places)
 
     def values(self) -> dict[str, Any]:
         """Return what is to be saved now, as far as it can be, by place."""
