@@ -622,7 +622,7 @@ REFUSED = {
     "binary file": (lambda: open(__file__, "rb"), "BufferedReader"),
     "thread": (lambda: threading.Thread(target=print), "lock"),
     "frame": (sys._getframe, "frame"),
-    "memory view": (lambda: memoryview(b"abc"), "memoryview"),
+    "memory view": (lambda: memoryview(b"abc")[1:], "memoryview"),
 }
 
 
