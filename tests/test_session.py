@@ -436,9 +436,7 @@ def test_plan_tells_what_becomes_of_each_name_and_how_large_it_is(notebook, caps
 
     assert lines["w"] == "w saved declared; float64 array (1000,) 8.1 kB"
     assert lines["i"] == "i saved bound by the cell"
-    assert lines["cfg"].startswith("cfg saved the cell") or lines["cfg"].startswith(
-        "cfg saved a container from outside"
-    )
+    assert lines["cfg"].startswith("cfg saved a container from outside; {'a': 1}")
     assert re.fullmatch(r"lr input [0-9a-f]{8} 0\.1", lines["lr"])
     assert lines["lock"] == "lock made again lock can't be saved; compared by its structure"
     assert lines["gone"].startswith("gone missing neither there nor bound")

@@ -106,6 +106,13 @@ class Scope:
             A declared name is neither there nor bound by the cell, or can't be saved; or an input is an iterator whose
             position nobody can save.
         """
+        for place in list(self._inputs):
+            self._look_at_input(place)
+        self._join_sharing()
+        own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
+        own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
+        known = {place: self.places[place] for place in own if place in self.places}
+        self._beside = Beside(self.places.namespace, known, self.bindable)
         for name in self.plan.options.declared:
             if name not in self.places and name not in self.bindable:
                 raise RefusedError(
@@ -115,13 +122,6 @@ class Scope:
                 )
             if name in self.places and name not in self.plan.unit.bound - self.plan.unit.entry:
                 self._must_save(name, self.places[name])
-        for place in list(self._inputs):
-            self._look_at_input(place)
-        self._join_sharing()
-        own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
-        own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
-        known = {place: self.places[place] for place in own if place in self.places}
-        self._beside = Beside(self.places.namespace, known, self.bindable)
 
     def _join_sharing(self) -> None:
         """Join inputs that hold an object of what is saved: made again, they would hold another."""
