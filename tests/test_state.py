@@ -94,6 +94,11 @@ HIDDEN: dict[str, tuple[str, str, str]] = {
             "    return math.calls\n"
         ),
     ),
+    "a figure of an earlier cell": (
+        "out,lines",
+        "for i in range(3):\n    out.append(i)\n    axes.plot(out)\nlines = len(axes.lines)\n",
+        "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\nout = []\n",
+    ),
     "a partial over a list": (
         "out",
         "for i in range(3):\n    record(i)\n    out.append(len(rows))\n",

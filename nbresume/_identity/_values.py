@@ -31,7 +31,7 @@ _TEXT = 60
 _PLAIN_DEPTH = 3
 _ENDLESS = 10**1000
 _OPAQUE = (types.GeneratorType, types.CoroutineType, types.FrameType, types.TracebackType)
-_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "concurrent", "multiprocessing", "threading"})
+_PROCESS = frozenset({"nbresume", "IPython", "ipykernel", "concurrent", "multiprocessing", "threading", "matplotlib"})
 """Packages whose objects belong to the process: they are made again, and their insides are nobody's experiment."""
 _OBJECT_METHODS = (object.__reduce__, object.__reduce_ex__, getattr(object, "__getstate__", None))
 
