@@ -156,7 +156,18 @@ def test_a_second_loop_goes_on_with_the_iterator_of_the_first():
     assert found.ok, str(found)
 
 
+WORKERS = "from torch.utils.data import DataLoader\nmake = lambda: DataLoader(range(6), batch_size=2, num_workers=1, persistent_workers=True)\n"
 REFUSED = {
+    "a loader that keeps its workers": (
+        "loader = make()\nfor epoch in range(2):\n    for i, x in enumerate(loader): log.append((i, x.tolist()))\n",
+        WORKERS,
+        "persistent_workers=True",
+    ),
+    "a loader of an earlier cell that keeps its workers": (
+        "for epoch in range(2):\n    for x in tqdm(loader): log.append(x.tolist())\n",
+        WORKERS + "from tqdm import tqdm\nloader = make()\n",
+        "persistent_workers=True",
+    ),
     "futures as they get ready": (
         "from concurrent.futures import ThreadPoolExecutor, as_completed\nwith ThreadPoolExecutor(2) as pool:\n    fs = [pool.submit(pow, i, 2) for i in range(4)]\n    for f in as_completed(fs): log.append(f.result())\n",
         "",

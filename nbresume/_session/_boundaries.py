@@ -49,7 +49,7 @@ class Boundaries(Path):
             return True  # a forked worker or a thread of the user's: the snapshot is not theirs to take
         if self.stopping:
             self.pace.force()
-        if not self.pace.wants() or self._is_in_an_atomic_loop():
+        if not self.pace.wants() or (self._doubt is None and self._is_in_an_atomic_loop()):
             return True
         for stream in rng_unsaved():
             self._say_once(f"a random stream that can't be saved is in use, a resume may differ: {stream}")

@@ -23,7 +23,7 @@ from typing import Any, Literal
 from .._capture import rng_encoded, rng_look
 from .._types import Json, Stateful
 from ..errors import RefusedError
-from ._listings import any_order, is_listing, pinned
+from ._listings import any_order, is_listing, keeps_workers, pinned
 from ._positions import is_container, is_positional, wrapped
 from ._replay import Replay, Tell
 from ._skip import Given, is_bar, start_bar_at
@@ -82,14 +82,17 @@ class Iteration:
         What the loop draws its items from.
     replay : Replay or None
         What is advanced in another process, if it is.
+    doubt : RefusedError or None
+        Why no snapshot of the run can be gone on from once it has been entered.
     """
 
-    __slots__ = ("_bar", "_part", "_stateful", "mode", "replay", "source")
+    __slots__ = ("_bar", "_part", "_stateful", "doubt", "mode", "replay", "source")
 
     def __init__(self, mode: Mode, source: Iterator[Any], part: Any = None, stateful: Any = None) -> None:
         self.mode, self.source, self._part = mode, source, part
         self._stateful = stateful
         self._bar = False
+        self.doubt: RefusedError | None = None
         self.replay: Replay | None = source if isinstance(source, Replay) else None
 
     @classmethod
@@ -108,10 +111,12 @@ class Iteration:
             return cls("graph", iterator, iterator)
         refusal = _refusal(iterator, existing=existing)
         rng = rng if rng is not None else rng_look()
-        return cls(
+        found = cls(
             "replay",
             Replay(iterator, rng_encoded(rng), own=entry.own, alarm=entry.alarm, existing=existing, refusal=refusal),
         )
+        found.doubt = _lasting(iterator)
+        return found
 
     @classmethod
     def go_on(cls, cursor: Json, part: Any, iterable: Any, entry: Entry, *, tell: Tell) -> Iteration:
@@ -197,6 +202,16 @@ def _refusal(iterator: Any, *, existing: bool) -> RefusedError | None:
         return RefusedError(
             "the listing of a folder was there before the loop, and the folder may be another by the resume",
             "Make it in the loop's own line (for path in folder.glob(...)), or a list of it",
+        )
+    return None
+
+
+def _lasting(iterator: Any) -> RefusedError | None:
+    if keeps_workers(iterator):
+        return RefusedError(
+            "the DataLoader keeps its workers from one loop to the next (persistent_workers=True), and their random "
+            "streams can't be put back",
+            "Use persistent_workers=False",
         )
     return None
 

@@ -137,12 +137,30 @@ _ANY_ORDER = {
 
 def any_order(iterator: Any) -> str:
     """Name what gives its items in the order in which they get ready, here or inside a bar; empty for all else."""
-    kind = type(iterator)
-    if kind in (zip, enumerate):
-        return next(filter(None, map(any_order, iterator.__reduce__()[1])), "")
+    return next(filter(None, (_ANY_ORDER.get(_known_as(one), "") for one in _inside(iterator))), "")
+
+
+def keeps_workers(iterator: Any) -> bool:
+    """Whether a loader inside keeps its workers from one loop to the next, and with them their random streams."""
+    return any(
+        getattr(one, "_persistent_workers", getattr(one, "persistent_workers", False)) for one in _inside(iterator)
+    )
+
+
+def _inside(iterator: Any) -> Iterator[Any]:
+    """Yield the iterators, or iterables, that a loop's iterator gives the items of."""
+    if type(iterator) in (zip, enumerate):
+        for part in iterator.__reduce__()[1]:
+            yield from _inside(part)
+        return
+    bar: Any = inspect.getgeneratorlocals(iterator).get("self") if isinstance(iterator, types.GeneratorType) else None
+    if is_bar(bar):
+        yield from _inside(bar.iterable)
+    else:
+        yield iterator
+
+
+def _known_as(iterator: Any) -> str:
     if isinstance(iterator, types.GeneratorType):
-        bar: Any = inspect.getgeneratorlocals(iterator).get("self")
-        if is_bar(bar):
-            return any_order(bar.iterable)
-        return _ANY_ORDER.get(f"{_home(iterator)}.{iterator.gi_code.co_name}", "")
-    return _ANY_ORDER.get(f"{kind.__module__}.{kind.__qualname__}", "")
+        return f"{_home(iterator)}.{iterator.gi_code.co_name}"
+    return f"{type(iterator).__module__}.{type(iterator).__qualname__}"

@@ -136,6 +136,7 @@ class Runtime(Points):
         total = length_of(iterable)
         known = self._advanced.get(id(iterable))
         iteration = known or Iteration.enter(iterable, entry)
+        self._doubt = self._doubt or iteration.doubt
         if iter_is(iterable, iteration):
             self._advanced[id(iterable)] = iteration
         if iteration.again and known is None:
