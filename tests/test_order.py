@@ -33,6 +33,11 @@ FOLDER = "os.makedirs('d/e/f', exist_ok=True)\nos.makedirs('d/x', exist_ok=True)
 
 # name -> (cell, cells before it)
 SHAPES: dict[str, tuple[str, str]] = {
+    "a loader with workers whose data set draws": (
+        "log = []\nfor epoch in range(2):\n    for i, x in DataLoader(Noisy(), batch_size=2, shuffle=True, num_workers=2):\n        log.append((i.tolist(), x.tolist(), random.random()))\n",
+        TORCH
+        + "class Noisy(torch.utils.data.Dataset):\n    def __len__(self): return 4\n    def __getitem__(self, i): return i, torch.rand(1).item() + float(np.random.rand())\n",
+    ),
     "a generator that shares a numpy Generator with the body": (
         "rng = np.random.default_rng(2)\nlog = []\nfor x in (float(rng.normal()) for _ in range(4)):\n    log.append((x, float(rng.normal())))\n",
         "",
