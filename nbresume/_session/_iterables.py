@@ -84,12 +84,14 @@ class Iteration:
         What is advanced in another process, if it is.
     """
 
-    __slots__ = ("_bar", "_part", "_stateful", "mode", "replay", "source")
+    __slots__ = ("_bar", "_part", "_stateful", "iterable", "mode", "replay", "source")
 
     def __init__(self, mode: Mode, source: Iterator[Any], part: Any = None, stateful: Any = None) -> None:
         self.mode, self.source, self._part = mode, source, part
         self._stateful = stateful
         self._bar = False
+        self.iterable: Any = None
+        """What stood behind ``in``: while this is known by its ``id``, nothing else may get that."""
         self.replay: Replay | None = source if isinstance(source, Replay) else None
 
     @classmethod
