@@ -8,8 +8,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+# Loaded before the processes are forked, so that they don't each load it.
 import numpy  # noqa: F401
 import pytest
+import torch.utils.data  # noqa: F401
 
 from nbresume.testing import attempt, rehearse
 
@@ -229,3 +231,16 @@ def test_what_cannot_be_kept_is_refused_at_the_first_run_by_its_name(what):
     cell, before, why = REFUSED[what]
     found = rehearse(LOG + cell, IMPORTS + before, names=["log"])
     assert why in found.refused, str(found)
+
+
+def test_a_later_loop_is_never_taken_for_an_earlier_one():
+    """An iterator made in each epoch may lie where an earlier one lay; it is another all the same."""
+    before = (
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "data = TensorDataset(torch.arange(8.0).reshape(4, 2), torch.arange(4))\n"
+        "loader = DataLoader(data, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(3))\n"
+    )
+    cell = f"{LOG}for e in range(9):\n    for i, (x, y) in enumerate(loader):\n        log.append((i, y.tolist()))\n"
+    cell += "        others = [enumerate([]) for _ in range(3)]\n"
+    found = rehearse(cell, IMPORTS + before, names=["log"], kill_at=[3, 4, 6, 7, 9, 10])
+    assert found.ok, str(found)

@@ -37,6 +37,8 @@ class Guard:
 
     def __init__(self, values: Mapping[str, Any], definitions: Definitions, entry: Streams) -> None:
         self._definitions = definitions
+        self.iteration: Any = None
+        """The one it guards: guards are found by its ``id``, which nothing else may get."""
         self._digests: dict[str, str] = {}
         self._values: dict[str, Any] = {}
         self.names: dict[str, Any] = {}

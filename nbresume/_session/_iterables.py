@@ -86,13 +86,15 @@ class Iteration:
         Why no snapshot of the run can be gone on from once it has been entered.
     """
 
-    __slots__ = ("_bar", "_part", "_stateful", "doubt", "mode", "replay", "source")
+    __slots__ = ("_bar", "_part", "_stateful", "doubt", "iterable", "mode", "replay", "source")
 
     def __init__(self, mode: Mode, source: Iterator[Any], part: Any = None, stateful: Any = None) -> None:
         self.mode, self.source, self._part = mode, source, part
         self._stateful = stateful
         self._bar = False
         self.doubt: RefusedError | None = None
+        self.iterable: Any = None
+        """What stood behind ``in``: while this is known by its ``id``, nothing else may get that."""
         self.replay: Replay | None = source if isinstance(source, Replay) else None
 
     @classmethod

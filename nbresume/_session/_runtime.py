@@ -125,8 +125,7 @@ class Runtime(Points):
             put_streams([(one, state) for (one, _), state in zip(self._streams, part["guard"]["now"], strict=False)])
             self._follow_sources(iteration, part["guard"]["names"])
             self._bind_names({})
-        if iter_is(iterable, iteration):
-            self._advanced[id(iterable)] = iteration
+        self._remember(iterable, iteration)
         frame = self._push(plan.id, "for", label=plan.label, count=step["count"], total=total, iteration=iteration)
         if not in_progress:
             self._arrive()
@@ -137,8 +136,7 @@ class Runtime(Points):
         known = self._advanced.get(id(iterable))
         iteration = known or Iteration.enter(iterable, entry)
         self._doubt = self._doubt or iteration.doubt
-        if iter_is(iterable, iteration):
-            self._advanced[id(iterable)] = iteration
+        self._remember(iterable, iteration)
         if iteration.again and known is None:
             guard = self._follow_sources(iteration, self._readable(plan.reads))
             changed = guard.changed_since(self._before) if self._before else ""
@@ -149,13 +147,17 @@ class Runtime(Points):
                 )
         return self._push(plan.id, "for", label=plan.label, total=total, iteration=iteration)
 
+    def _remember(self, iterable: Any, iteration: Iteration) -> None:
+        if iter_is(iterable, iteration):
+            self._advanced[id(iterable)], iteration.iterable = iteration, iterable
+
     def _follow_sources(self, iteration: Iteration, names: dict[str, Any]) -> Guard:
         """Watch what the items are made of, as far as they have to be made again."""
         replay = iteration.replay
         guard = Guard(names if replay is not None else {}, self.attempt.definitions, self._streams)
         if replay is not None:
             replay.skips = guard.sees_all
-        self._guards[id(iteration)] = guard
+        self._guards[id(iteration)], guard.iteration = guard, iteration
         return guard
 
     def _tell_progress(self, text: str) -> None:
