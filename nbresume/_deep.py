@@ -45,19 +45,25 @@ def deeply(work: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001  # raised again, in the thread that asked
             raised.append(error)
 
-    limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK)
+    limit = sys.getrecursionlimit()
     try:
-        thread = threading.Thread(target=run, name="nbresume-deep")
         sys.setrecursionlimit(max(limit, LEVELS))
-        thread.start()
-    except RuntimeError:
-        raise short from None
-    finally:
-        threading.stack_size(size)
-    try:
-        thread.join()
+        _start(run, short).join()
     finally:
         sys.setrecursionlimit(limit)
     if raised:
         raise raised[0]
     return found[0]
+
+
+def _start(run: Callable[[], None], short: RecursionError) -> threading.Thread:
+    """Start a thread with a large stack, or raise what the first try met where the system has no room for one."""
+    size = threading.stack_size(_STACK)
+    try:
+        thread = threading.Thread(target=run, name="nbresume-deep")
+        thread.start()
+    except RuntimeError:
+        raise short from None
+    finally:
+        threading.stack_size(size)
+    return thread

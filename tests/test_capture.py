@@ -221,6 +221,21 @@ def test_deep_nesting_comes_back(levels):
     assert (numbers, depth, sys.getrecursionlimit()) == (list(range(levels))[::-1], levels, limit)
 
 
+def test_where_no_thread_can_start_the_first_error_stays_and_the_limit_too(monkeypatch):
+    """A machine without room for a large stack refuses the nest, and is left as it was."""
+    nest: list = []
+    for _ in range(3_000):
+        nest = [nest]
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert isinstance(unsaveable(nest, definitions=Definitions({})), RecursionError)
+    assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, size)
+
+
 def test_a_difference_far_down_is_seen():
     """A fingerprint looks to the end of a nest: nothing below some level is taken for equal."""
     first, second = ["a"], ["b"]
