@@ -38,7 +38,7 @@ from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
 from ._selection import Selection
-from ._sharing import Beside, beside, holds_containers, share
+from ._sharing import Beside, Held, beside, held, holds_containers, is_hidden, share
 from ._skip import is_bar
 from ._watch import Watch
 
@@ -108,11 +108,7 @@ class Scope:
         """
         for place in list(self._inputs):
             self._look_at_input(place)
-        self._join_sharing()
-        own = {*self._inputs, *self.joined, *self.opaque, *self.plan.options.declared}
-        own |= self.bindable - (self.plan.unit.bound - self.plan.unit.entry)
-        known = {place: self.places[place] for place in own if place in self.places}
-        self._beside = Beside(self.places.namespace, known, self.bindable)
+        self._look_at_sharing()
         for name in self.plan.options.declared:
             if name not in self.places and name not in self.bindable:
                 raise RefusedError(
@@ -123,13 +119,20 @@ class Scope:
             if name in self.places and name not in self.plan.unit.bound - self.plan.unit.entry:
                 self._must_save(name, self.places[name])
 
-    def _join_sharing(self) -> None:
+    def _look_at_sharing(self) -> None:
         """Join inputs that hold an object of what is saved: made again, they would hold another."""
         carried = {*self.joined, *self.plan.options.declared, *(self.bindable & self.plan.unit.entry)}
-        saved = {place: self.places[place] for place in carried if place in self.places}
-        waiting = {place: self.places[place] for place in self._inputs if place in self.places}
-        for place in beside(waiting, saved):
+        inputs = set(self._inputs)
+        own = {*inputs, *carried, *self.opaque, *(self.bindable - (self.plan.unit.bound - self.plan.unit.entry))}
+        names = {name for name in self.places.namespace if not is_hidden(name)}
+        objects = {place: held(self.places[place]) for place in names | own if place in self.places}
+
+        def of(places: set[str]) -> dict[str, Held]:
+            return {place: objects[place] for place in places if place in objects}
+
+        for place in beside(of(inputs), of(carried)):
             self._join(place, "it shares objects with what is saved")
+        self._beside = Beside(of(names), of(own), self.bindable)
 
     def _must_save(self, name: str, value: Any) -> None:
         error = unsaveable(value, definitions=self.definitions)

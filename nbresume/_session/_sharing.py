@@ -19,6 +19,9 @@ _STATELESS = (np.dtype, np.generic, enum.Enum, type, types.FunctionType, types.M
 _NEVER = (np.dtype, np.generic, enum.Enum, type, types.ModuleType, types.CodeType)
 _PLAIN = (list, dict, set, bytearray)
 
+Held = dict[int, Any]
+"""The mutable objects that a value holds, by ``id``."""
+
 
 def share(one: dict[int, Any], other: dict[int, Any]) -> bool:
     """Whether two graphs have a mutable object in common."""
@@ -35,15 +38,13 @@ class Beside:
 
     Parameters
     ----------
-    namespace : mapping of str to object
-        All names of the notebook.
-    cell : mapping of str to object
-        What the cell can read, by place.
+    namespace, cell : mapping of str to dict
+        As for ``beside``.
     skip : set of str
         Names that the cell binds by itself.
     """
 
-    def __init__(self, namespace: Mapping[str, Any], cell: Mapping[str, Any], skip: Container[str]) -> None:
+    def __init__(self, namespace: Mapping[str, Held], cell: Mapping[str, Held], skip: Container[str]) -> None:
         self._waiting = {name: places for name, places in beside(namespace, cell).items() if name not in skip}
 
     def joining(self, saved: Mapping[str, Any]) -> list[str]:
@@ -54,15 +55,15 @@ class Beside:
         return found
 
 
-def beside(namespace: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, set[str]]:
+def beside(namespace: Mapping[str, Held], cell: Mapping[str, Held]) -> dict[str, set[str]]:
     """Find the names of a notebook that a cell does not know, and that hold an object which one of its names holds.
 
     Parameters
     ----------
-    namespace : mapping of str to object
-        All names of the notebook.
-    cell : mapping of str to object
-        What the cell can read, by place.
+    namespace : mapping of str to dict
+        What names of the notebook hold.
+    cell : mapping of str to dict
+        What the places hold that the cell can read.
 
     Returns
     -------
@@ -70,9 +71,9 @@ def beside(namespace: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, s
         Such a name, and the places it shares something with.
     """
     owners: dict[int, set[str]] = {}
-    waiting = {name: held(value) for name, value in namespace.items() if name not in cell and not is_hidden(name)}
+    waiting = {name: objects for name, objects in namespace.items() if name not in cell and not is_hidden(name)}
     found: dict[str, set[str]] = {}
-    arriving = {place: held(value) for place, value in cell.items()}
+    arriving = dict(cell)
     while arriving:
         for place, objects in arriving.items():
             for key in objects:
@@ -85,7 +86,7 @@ def beside(namespace: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, s
     return found
 
 
-def held(value: Any) -> dict[int, Any]:
+def held(value: Any) -> Held:
     """Return the mutable objects that a value holds at any depth, by ``id``, and arrays by where their memory lies."""
     found: dict[int, Any] = {}
     waiting = [value]
