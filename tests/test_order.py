@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
-from pathlib import Path
 
 # Loaded before the processes are forked, so that they don't each load it.
 import numpy as np
@@ -21,6 +19,8 @@ from nbresume._session._iterables import Entry, Iteration
 from nbresume._session._replay import LOG_LIMIT, Progress, Replay
 from nbresume.errors import OptionError, RefusedError, ReplayError
 from nbresume.testing import rehearse
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 IMPORTS = "import random, itertools, os, csv, numpy as np\nfrom pathlib import Path\nimport nbresume\n"
 BODY = "    log.append((x, random.random(), float(np.random.normal())))\n"
@@ -131,13 +131,6 @@ SHAPES: dict[str, tuple[str, str]] = {
         "def noise(r):\n    while True: yield float(r.normal())\n",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Let the rehearsals happen in memory: a killed process loses nothing there, and an fsync costs nothing."""
-    if Path("/dev/shm").is_dir():
-        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
 
 
 @pytest.mark.parametrize("shape", SHAPES)

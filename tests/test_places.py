@@ -15,6 +15,8 @@ import torch.utils.data  # noqa: F401
 
 from nbresume.testing import attempt, rehearse
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 IMPORTS = "import random, itertools, collections, contextlib, asyncio, numpy as np\n"
 LOG = "log = []\n"
 
@@ -170,13 +172,6 @@ PLACES: dict[str, tuple[str, str]] = {
         "",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Let the rehearsals happen in memory: a killed process loses nothing there, and an fsync costs nothing."""
-    if Path("/dev/shm").is_dir():
-        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
 
 
 def middle(cell: str, before: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 import numpy  # noqa: F401  # loaded before the processes are forked
@@ -13,6 +12,8 @@ import sklearn.linear_model  # noqa: F401
 import nbresume
 from nbresume._magic._scratch import scratch_shell
 from nbresume.testing import attempt, rehearse
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "library-loops.md"
 LIBRARY = """
@@ -55,13 +56,6 @@ SHAPES = {
         "from sklearn.linear_model import SGDClassifier\nX, y = np.arange(12.0).reshape(6, 2), np.array([0, 1] * 3)\ndef fit(clf, start, callback):\n    [(clf.partial_fit(X, y, classes=[0, 1]), callback(i + 1)) for i in range(start, 3)]\n",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Let the rehearsals happen in memory."""
-    if Path("/dev/shm").is_dir():
-        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from nbresume.testing import Outcome, attempt
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 FILES = ("out.txt", "status.txt")
 PROGRAMS = int(os.environ.get("NBRESUME_PROGRAMS", "0"))
 """How many random ones to try; by default a few hundred that are always the same."""
@@ -26,13 +28,6 @@ PROGRAMS = int(os.environ.get("NBRESUME_PROGRAMS", "0"))
 REFUSED = ("RefusedError", "UnsaveableError")
 SELDOM = 0.15
 Kill = tuple[int, str]
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Let the rehearsals happen in memory: a killed process loses nothing there, and an fsync costs nothing."""
-    if Path("/dev/shm").is_dir():
-        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
 
 
 def run(program: Program, folder: Path, **how) -> Outcome:

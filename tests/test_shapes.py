@@ -6,9 +6,6 @@ random streams. What is compared: the named variables, the files, and all global
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 # Loaded before the processes are forked, so that they don't each load it.
 import numpy  # noqa: F401
 import pandas  # noqa: F401
@@ -18,6 +15,8 @@ import torch.utils.data  # noqa: F401
 from tqdm import tqdm  # noqa: F401
 
 from nbresume.testing import rehearse
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 IMPORTS = "import random, itertools, collections, numpy as np\n"
 
@@ -432,13 +431,6 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2, 3], 'b': ['x', 'y', 'x']})",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Let the rehearsals happen in memory: a killed process loses nothing there, and an fsync costs nothing."""
-    if Path("/dev/shm").is_dir():
-        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
