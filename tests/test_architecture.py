@@ -16,7 +16,7 @@ import nbresume
 from nbresume import errors
 
 PACKAGE = Path(nbresume.__file__).parent
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "_fs.py")
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path not in (PACKAGE / "_fs.py", PACKAGE / "_processes.py"))
 
 # Writing calls by name. A method is known by its name alone, whatever the object: better one name too many.
 WRITING_METHODS = frozenset(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nbresume import _fs
+from nbresume import _fs, _processes
 from nbresume.errors import StoreError
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_meets_its_size_limit_is_an_error_with_path_and_way_out_and_
         """
         import resource, signal, sys
         from pathlib import Path
-        from nbresume import _fs
+        from nbresume import _fs, _processes
         from nbresume.errors import StoreError
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -134,7 +134,7 @@ def test_a_full_disk_is_told_with_the_bytes_free_and_leaves_nothing(tmp_path):
     code = """
         import os, sys
         from pathlib import Path
-        from nbresume import _fs
+        from nbresume import _fs, _processes
         from nbresume.errors import StoreError
         disk = Path(sys.argv[1])
         _fs.write(disk / "small", b"fits")
@@ -174,7 +174,7 @@ def test_a_kill_at_each_step_leaves_the_old_file_or_the_new_one_and_never_half(t
         """
         import os, signal, sys
         from pathlib import Path
-        from nbresume import _fs
+        from nbresume import _fs, _processes
         path, moment = Path(sys.argv[1]), sys.argv[2]
         def die(*args):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -242,7 +242,7 @@ def test_a_line_that_the_disk_refuses_is_a_store_error(tmp_path):
         """
         import resource, signal, sys
         from pathlib import Path
-        from nbresume import _fs
+        from nbresume import _fs, _processes
         from nbresume.errors import StoreError
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
@@ -296,8 +296,8 @@ def test_a_prefix_of_a_large_file_is_copied_exactly(tmp_path):
 HOLDER = """
     import os, sys, time
     from pathlib import Path
-    from nbresume import _fs
-    lock = _fs.Lock(Path(sys.argv[1]))
+    from nbresume import _fs, _processes
+    lock = _processes.Lock(Path(sys.argv[1]))
     print(lock.take(), os.getpid(), flush=True)
     {more}
     sys.stdin.read()
@@ -318,11 +318,11 @@ def test_a_second_process_does_not_get_the_lock_until_the_first_is_dead(tmp_path
     path = tmp_path / "lock"
     with holder(path) as first:
         assert first.stdout.readline().split()[0] == "True"
-        assert not _fs.Lock(path).take()
-        assert _fs.is_locked(path)
+        assert not _processes.Lock(path).take()
+        assert _processes.is_locked(path)
         first.kill()
         first.wait()
-    mine = _fs.Lock(path)
+    mine = _processes.Lock(path)
     assert mine.take()
     mine.release()
     mine.release()
@@ -333,7 +333,7 @@ def test_a_released_lock_is_free(tmp_path):
     with holder(path, "lock.release(); print('released', flush=True)") as other:
         other.stdout.readline()
         other.stdout.readline()
-        assert not _fs.is_locked(path)
+        assert not _processes.is_locked(path)
         other.stdin.close()
 
 
@@ -347,17 +347,17 @@ def test_a_forked_child_does_not_keep_the_lock_alive(tmp_path):
         first.stdout.readline()
         child = int(first.stdout.readline())
         try:
-            assert _fs.is_locked(path)
+            assert _processes.is_locked(path)
             first.kill()
             first.wait()
             os.kill(child, 0)  # it lives
-            assert not _fs.is_locked(path)
+            assert not _processes.is_locked(path)
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def test_no_lock_file_is_no_lock(tmp_path):
-    assert not _fs.is_locked(tmp_path / "lock")
+    assert not _processes.is_locked(tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
 
 
@@ -365,30 +365,30 @@ def test_a_file_system_without_locks_lets_the_owner_record_decide(tmp_path, monk
     def refuse(*args):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(_fs.fcntl, "lockf", refuse)
-    lock = _fs.Lock(tmp_path / "lock")
+    monkeypatch.setattr(_processes.fcntl, "lockf", refuse)
+    lock = _processes.Lock(tmp_path / "lock")
     assert lock.take()
     lock.release()
 
 
 def test_a_process_is_known_by_more_than_its_number():
-    mine = _fs.process_identity()
-    assert _fs.is_running(mine)
+    mine = _processes.process_identity()
+    assert _processes.is_running(mine)
     for key, other in (("start", "1"), ("boot", "another"), ("node", -1), ("pid", 1)):
-        assert not _fs.is_running({**mine, key: other})
+        assert not _processes.is_running({**mine, key: other})
 
 
 def test_a_dead_process_and_a_zombie_do_not_run():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    identity = _fs.process_identity(child.pid)
-    assert _fs.is_running(identity)
+    identity = _processes.process_identity(child.pid)
+    assert _processes.is_running(identity)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not reaped: a zombie
-    assert not _fs.is_running(identity)
+    assert not _processes.is_running(identity)
     child.wait()
-    assert not _fs.is_running(identity)
+    assert not _processes.is_running(identity)
 
 
 @pytest.mark.parametrize("record", [{}, {"pid": None}, {"pid": "12"}, {"pid": -1}, {"pid": 2**40}])
 def test_a_record_that_names_no_process_is_of_nobody(record):
-    assert not _fs.is_running(record)
+    assert not _processes.is_running(record)

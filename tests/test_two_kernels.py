@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from _support import LIMIT, Kernel
 
-from nbresume import _fs
+from nbresume import _processes
 from nbresume._store import Store
 from nbresume._store import _owner as owner
 from nbresume.errors import BusyError
@@ -35,8 +35,8 @@ def _refuse(*args): raise OSError(errno.ENOLCK, "No locks available")
 fcntl.lockf = _refuse
 uuid.getnode = lambda: {node}
 from nbresume._store import _owner
-from nbresume import _fs
-_owner.STILL, _owner.PATIENCE, _fs.Pulse.PERIOD = {still}, {patience}, 0.2
+from nbresume import _processes
+_owner.STILL, _owner.PATIENCE, _processes.Pulse.PERIOD = {still}, {patience}, 0.2
 """
 
 
@@ -180,7 +180,7 @@ def test_a_run_works_where_the_file_system_knows_no_locks(monkeypatch):
     def refuse(*args):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(_fs.fcntl, "lockf", refuse)
+    monkeypatch.setattr(_processes.fcntl, "lockf", refuse)
     monkeypatch.setattr(owner, "_SETTLE", 0.0)
     found = rehearse("for i in range(3):\n    log.append(i)", "log = []", names=["log"], kill_at=[1, 2])
     assert found.ok, str(found)
@@ -193,11 +193,13 @@ def run(tmp_path):
 
 def elsewhere(run, **facts) -> None:
     """Leave a record of an owner on another machine."""
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "node": 1, "boot": "another", **facts}))
+    (run.path / "owner").write_text(
+        json.dumps({**_processes.process_identity(), "node": 1, "boot": "another", **facts})
+    )
 
 
 def test_a_live_owner_on_another_machine_is_known_by_its_pulse_where_there_are_no_locks(run, monkeypatch):
-    monkeypatch.setattr(_fs.fcntl, "lockf", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOLCK, "none")))
+    monkeypatch.setattr(_processes.fcntl, "lockf", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOLCK, "none")))
     monkeypatch.setattr(owner, "PATIENCE", 0.0)
     (run.path / "lock").touch()
     elsewhere(run)
@@ -224,17 +226,17 @@ def test_where_there_are_locks_an_owner_on_another_machine_that_holds_none_is_de
 
 def test_a_process_number_of_another_container_is_another_process(run):
     """Each container counts from 1; they share the machine, its boot and the volume."""
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "space": "pid:[1]"}))
+    (run.path / "owner").write_text(json.dumps({**_processes.process_identity(), "space": "pid:[1]"}))
     assert not run.is_alive()
 
 
 def test_a_pulse_touches_the_record_and_ends_with_the_claim(run, monkeypatch):
-    monkeypatch.setattr(_fs.fcntl, "lockf", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOLCK, "none")))
-    monkeypatch.setattr(_fs.Pulse, "PERIOD", 0.01)
+    monkeypatch.setattr(_processes.fcntl, "lockf", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOLCK, "none")))
+    monkeypatch.setattr(_processes.Pulse, "PERIOD", 0.01)
     claim = run.take()
     os.utime(run.path / "owner", (0, 0))
     end = time.monotonic() + LIMIT
-    while _fs.age(run.path / "owner") > 1000:
+    while _processes.age(run.path / "owner") > 1000:
         assert time.monotonic() < end
     claim.leave()
     assert not (run.path / "owner").exists()

@@ -16,7 +16,7 @@ import json
 import time
 from pathlib import Path
 
-from .. import _fs
+from .. import _fs, _processes
 from .._types import Json
 from ..errors import BusyError
 
@@ -47,10 +47,10 @@ class Claim:
         Whether another kernel has been found to have taken the run over.
     """
 
-    def __init__(self, folder: Path, record: Json, lock: _fs.Lock) -> None:
+    def __init__(self, folder: Path, record: Json, lock: _processes.Lock) -> None:
         self.lost = False
         self._folder, self._record, self._lock = folder, record, lock
-        self._pulse = None if lock.is_known else _fs.Pulse(folder / "owner")
+        self._pulse = None if lock.is_known else _processes.Pulse(folder / "owner")
 
     def holds(self) -> bool:
         """Whether the run is still ours: this process may have stood still while another took it over."""
@@ -92,11 +92,11 @@ def owner(folder: Path) -> Json:
 def is_alive(folder: Path) -> bool:
     """Whether another process, or this one, is at work on a run."""
     record = owner(folder)
-    if _fs.is_running(record):
+    if _processes.is_running(record):
         return True  # this very process maybe: asking the lock would drop it
-    locked = _fs.is_locked(folder / "lock")
-    if locked is None and record and not _fs.is_from_here(record):
-        return _fs.age(folder / "owner") < STILL
+    locked = _processes.is_locked(folder / "lock")
+    if locked is None and record and not _processes.is_from_here(record):
+        return _processes.age(folder / "owner") < STILL
     return bool(locked)
 
 
@@ -115,7 +115,7 @@ def refuse_while_alive(folder: Path, name: str) -> None:
         time.sleep(_STEP)
 
 
-def wait_for(lock: _fs.Lock, name: str) -> None:
+def wait_for(lock: _processes.Lock, name: str) -> None:
     """Take a lock that is held for moments only.
 
     Raises
@@ -139,10 +139,10 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
         When another process holds the run.
     """
     refuse_while_alive(folder, name)
-    lock = _fs.Lock(folder / "lock")
+    lock = _processes.Lock(folder / "lock")
     if not lock.take():
         raise BusyError(f"{name} was just taken by another kernel, which goes on with it. Stop that one first")
-    record = {**_fs.process_identity(), "attempt": attempt, "key": _fs.unique()}
+    record = {**_processes.process_identity(), "attempt": attempt, "key": _processes.unique()}
     claim = Claim(folder, record, lock)
     try:
         _fs.write(folder / "owner", json.dumps(record).encode())
@@ -158,10 +158,10 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
 
 def _sentence(folder: Path, name: str) -> str:
     record = owner(folder)
-    if not record or _fs.is_from_here(record):
+    if not record or _processes.is_from_here(record):
         where, way = f"in another kernel (process {record.get('pid', '?')})", ""
-    elif _fs.is_locked(folder / "lock") is None:
-        where = f"on another machine, which gave a sign of life {_fs.age(folder / 'owner'):.0f} s ago"
+    elif _processes.is_locked(folder / "lock") is None:
+        where = f"on another machine, which gave a sign of life {_processes.age(folder / 'owner'):.0f} s ago"
         way = f". If that machine is gone, run this cell again in {STILL:.0f} s"
     else:
         where, way = "in a kernel on another machine", ""

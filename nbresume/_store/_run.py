@@ -28,7 +28,7 @@ from typing import Any
 
 import xxhash
 
-from .. import _fs
+from .. import _fs, _processes
 from .._events import Event, Kind, decode, encode, now
 from .._lineage import Lineage, fold
 from .._types import FORMAT, Json
@@ -314,7 +314,7 @@ class Store:
             When another kernel is at it and does not end.
         """
         self._make()
-        lock = _fs.Lock(self.root / f".{name}.lock")
+        lock = _processes.Lock(self.root / f".{name}.lock")
         wait_for(lock, name)
         try:
             yield
