@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .errors import OptionError
 
 BUDGET = 0.05
 """Share of the loop's time that snapshots may cost under ``auto``."""
+MAX_WAIT = 600.0
+"""Seconds after which ``auto`` takes a snapshot whatever it costs."""
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NUMBER = r"\d+(?:\.\d+)?"
+_SOON = 1e-9
+"""Seconds that are no time: what is left of a wait by rounding."""
+
+
+def read_share(text: str) -> float:
+    """Read the share of the loop's time that snapshots may cost: ``5%`` or ``0.05``.
+
+    Raises
+    ------
+    OptionError
+        When it is no share, or one that allows nothing.
+    """
+    match = re.fullmatch(rf"({_NUMBER})\s*(%)?", text.strip())
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share <= 1:
+        raise OptionError(f"--budget {text!r} is not a share of the loop's time. Use 5% or 0.05, and at most 100%")
+    return share
+
+
+def read_seconds(text: str) -> float:
+    """Read how long ``auto`` waits at most: ``90s``, ``10m`` or ``2h``.
+
+    Raises
+    ------
+    OptionError
+        When it is no length of time.
+    """
+    match = re.fullmatch(rf"({_NUMBER})(s|m|min|h)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise OptionError(f"--max-wait {text!r} is not a length of time. Use 90s, 10m or 2h")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +89,7 @@ class Every:
         parts = re.split(r"\s*([&|])\s*", text)
         fields: dict[str, float] = {}
         for part in parts[::2]:
-            match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|min|h)?", part)
+            match = re.fullmatch(rf"({_NUMBER})(s|m|min|h)?", part)
             name = "seconds" if match and match[2] else "count"
             if match is None or name in fields or (name == "count" and not part.isdigit()) or float(match[1]) == 0:
                 raise OptionError(f"--every {text!r} is not a rule. Use auto, 10, 30s, '10 & 30s' or '100 | 60s'")
@@ -62,10 +98,53 @@ class Every:
             int(fields["count"]) if "count" in fields else None, fields.get("seconds"), "|" not in parts, auto=False
         )
 
-    @property
-    def always(self) -> bool:
-        """Whether every boundary is a snapshot."""
-        return self.count == 1 and (self.seconds is None or not self.both)
+
+class Clock:
+    """Tells the time, and wakes at a time: one sleeping thread, started when it is first needed.
+
+    Its thread is told through a queue that needs no lock of ours: a fork finds nothing held. The child has no thread,
+    and asks for none: it takes no snapshots.
+    """
+
+    __slots__ = ("_orders", "_thread", "_wake")
+
+    def __init__(self) -> None:
+        self._orders: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._wake: Callable[[], None] = lambda: None
+
+    def now(self) -> float:
+        """Return the time, in seconds since some instant."""
+        return time.monotonic()
+
+    def wake_at(self, when: float, wake: Callable[[], None]) -> None:
+        """Call ``wake`` at a time, from another thread; forget the time asked for before."""
+        self._wake = wake
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, args=(self._orders,), name="nbresume-pace", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # no thread can start: whoever asked has to look at the time by himself
+                self._thread = None
+                wake()
+                return
+        self._orders.put(when)
+
+    def stop(self) -> None:
+        """Forget the time, and let the thread end."""
+        if self._thread is not None:
+            self._thread = None
+            self._orders.put(None)
+            self._orders = queue.SimpleQueue()
+
+    def _watch(self, orders: queue.SimpleQueue[float | None]) -> None:
+        when = orders.get()
+        while when is not None:
+            with contextlib.suppress(queue.Empty):
+                when = orders.get(timeout=max(0.0, when - time.monotonic()))
+                continue
+            self._wake()
+            when = orders.get()
 
 
 class Pace:
@@ -73,77 +152,141 @@ class Pace:
 
     With a rule of seconds a sleeping thread sets ``due``, so that an iteration pays no clock. A body that holds the GIL
     delays the flag by one boundary at most. A rule of counts has to be told of every boundary: ``due`` stays true.
+
+    Under ``auto`` there is no guess at what the next snapshot will cost: each is paid for after it was taken, by the
+    loop running on. What it cost is a debt; a second of the loop pays ``budget`` seconds back; with no debt the next
+    boundary is a snapshot. So all snapshots but the latest are within the budget at any time, whatever their costs do:
+    one that is a hundred times larger is followed by a wait a hundred times as long, and the next small one by a short
+    one. Three bounds make this fit a real loop:
+
+    * Credit: a loop that could not take a snapshot for long (an iteration of an hour) has earned one, and no more.
+    * Debt: after ``max_wait`` seconds a snapshot is taken whatever is owed, and what it leaves owed is never more than
+      ``max_wait`` pays.
+    * The first snapshot of a process pays for imports and folders: what it cost more than the second is forgiven.
+
+    The loop's thread calls everything but ``force``, ``committed`` and the alarm, which may come from any thread or a
+    signal's handler at any instruction. They only ever raise flags; who lowers ``due`` looks at those flags again.
     """
 
-    __slots__ = ("_boundaries", "_costs", "_every", "_guessed", "_known", "_since", "_timer", "due", "forced")
+    __slots__ = (
+        *("_at", "_background", "_boundaries", "_budget", "_clock", "_costs", "_debt", "_every", "_forgiven"),
+        *("_in_flight", "_max_wait", "_since", "due", "forced"),
+    )
 
-    def __init__(self, every: Every) -> None:
-        self._every = every
+    def __init__(
+        self, every: Every, *, budget: float = BUDGET, max_wait: float = MAX_WAIT, clock: Clock | None = None
+    ) -> None:
+        self._every, self._budget, self._max_wait = every, budget, max_wait
+        self._clock = clock or Clock()
         self._boundaries = 0
-        self._costs: deque[float] = deque(maxlen=4)
-        self._guessed = self._known = False
-        self._since = time.monotonic()
-        self._timer: threading.Timer | None = None
+        self._since = self._at = self._clock.now()
+        self._debt = self._forgiven = 0.0
+        self._costs: list[float] = []
+        """Of the first two snapshots, and of the latest."""
+        self._background: deque[float] = deque()
+        self._in_flight = False
         self.due = True
         self.forced = True  # boundary 0 is always committed
 
     def force(self) -> None:
-        """Make the next boundary a snapshot."""
+        """Make the next boundary a snapshot; from any thread, or a signal's handler."""
         self.forced = self.due = True
 
     def wants(self) -> bool:
-        """Tell, at a boundary that found ``due`` set, whether it becomes a snapshot."""
+        """Tell, at a boundary that found ``due`` set, whether it becomes a snapshot.
+
+        While a commit is in flight the seconds of a rule wait for it, and its count does not.
+        """
         self._boundaries += 1
-        every, forced, self.forced = self._every, self.forced, False
-        if forced or every.always:
+        if self.forced:
+            self.forced = False
             return True
-        left = self._seconds_left()
-        if every.count is None:
-            if left > 0:
-                self.due = False
-                self._wake_after(left)
-            return left <= 0
-        enough = self._boundaries >= every.count
-        if every.seconds is None:
-            return enough
-        return (enough and left <= 0) if every.both else (enough or left <= 0)
-
-    def _seconds_left(self) -> float:
-        wait = min(self._costs, default=0.0) / BUDGET if self._every.auto else self._every.seconds or 0.0
-        return self._since + wait - time.monotonic()
-
-    def taken(self, cost: float) -> None:
-        """Learn that a snapshot was taken and what it cost, in seconds."""
         every = self._every
-        self._boundaries = 0
-        # The first one pays for imports and folders, and a busy disk for its neighbours: the smallest is the cost.
-        if self._guessed:
-            self._costs.clear()
-        self._guessed = not self._costs and not self._known
-        self._costs.append(cost / 4 if self._guessed else cost)
-        self._known = True
-        self._since = time.monotonic()
-        if every.always:
-            return
-        self.due = every.count is not None
         if every.count is None:
-            self._wake_after(self._seconds_left())
+            return self._is_time(sleeps=True)
+        enough = self._boundaries >= every.count
+        if every.seconds is None or enough is not every.both:
+            return enough
+        return self._is_time(sleeps=False)
 
-    def _wake_after(self, seconds: float) -> None:
-        self.stop()
-        self._timer = threading.Timer(seconds, self._wake)
-        self._timer.daemon = True
-        self._timer.name = "nbresume-pace"
-        self._timer.start()
+    def taken(self, stall: float) -> None:
+        """Learn that a snapshot was taken at this boundary, and for how many seconds the loop waited for it."""
+        self._settle()
+        self._boundaries = 0
+        self._costs[2:] = []
+        self._costs.append(0.0)
+        self._charge(stall)
+        self._since = self._clock.now()
+        if self._every.count is None:
+            self.due = True
+            self._is_time(sleeps=True)
 
-    def _wake(self) -> None:
+    def committing(self) -> None:
+        """Learn that the commit of the snapshot just taken is in flight; ``committed`` has to follow."""
+        self._in_flight = True
+
+    def committed(self, cost: float) -> None:
+        """Learn, from any thread, that the commit is done or has failed, and its cost in seconds of processor time."""
+        self._background.append(cost)
+        self._in_flight = False
         self.due = True
 
     def stop(self) -> None:
         """Forget the alarm."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._clock.stop()
+
+    # ------------------------------------------------------------------ time
+
+    def _is_time(self, *, sleeps: bool) -> bool:
+        """Look at the clock; where it is too early and the rule ``sleeps``, lower ``due`` until it may be time."""
+        waits = self._in_flight
+        left = 0.0 if waits else self._left()
+        if not waits and left <= _SOON:
+            return True
+        if sleeps:
+            self.due = False
+            if not waits:
+                self._clock.wake_at(self._clock.now() + left, self._wake)
+            if self.forced or (waits and not self._in_flight):
+                self.due = True  # raised while it was lowered
+        return False
+
+    def _wake(self) -> None:
+        self.due = True
+
+    def _left(self) -> float:
+        self._settle()
+        waited = self._clock.now() - self._since
+        if self._every.auto:
+            return min(self._debt / self._budget, self._max_wait - waited)
+        return (self._every.seconds or 0.0) - waited
+
+    # ------------------------------------------------------------------ the account of auto
+
+    def _settle(self) -> None:
+        """Bring the account up to now: what the loop has paid, and what commits behind it have cost."""
+        now = self._clock.now()
+        credit = self._costs[-1] if self._costs else 0.0
+        self._debt = max(self._debt - self._budget * (now - self._at), -credit)
+        self._at = now
+        while self._background:
+            self._charge(self._background.popleft())
+
+    def _charge(self, cost: float) -> None:
+        """Owe what the latest snapshot cost; for the seconds that it took, the loop has paid nothing."""
+        costs = self._costs
+        if not costs:
+            return
+        costs[-1] += max(0.0, cost)
+        owed = max(0.0, cost)
+        if len(costs) == _KNOWN:
+            before, self._forgiven = self._forgiven, max(0.0, costs[0] - costs[1])
+            owed += before - self._forgiven
+        self._debt = min(self._debt + (1 + self._budget) * owed, self._budget * self._max_wait)
+
+
+_KNOWN = 2
+"""Snapshots that tell what the first one cost beyond a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)

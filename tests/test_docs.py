@@ -81,7 +81,13 @@ def test_the_reference_names_no_option_that_the_cell_does_not_have():
 def test_the_defaults_of_the_reference_are_the_real_ones():
     defaults = {action.option_strings[0]: action.default for action in _parser()._actions if action.option_strings}
     told = dict(re.findall(r"^`(--[a-z-]+)[^`]*` \(default `([^`]+)`\)", MAGIC, re.MULTILINE))
-    assert told == {"--every": "auto", "--keep": "3", "--on-restart": "ask"}
+    assert told == {
+        "--every": "auto",
+        "--budget": "5%",
+        "--max-wait": "10m",
+        "--keep": "3",
+        "--on-restart": "ask",
+    }
     assert {option: str(defaults[option]) for option in told} == told
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from traitlets import Bool, Int, Unicode
+from traitlets import Bool, Float, Int, Unicode, Union
 from traitlets.config import Configurable
 
 ENVIRONMENT = {
     "every": "NBRESUME_EVERY",
+    "budget": "NBRESUME_BUDGET",
+    "max_wait": "NBRESUME_MAX_WAIT",
+    "sync": "NBRESUME_SYNC",
     "keep": "NBRESUME_KEEP",
     "keep_every": "NBRESUME_KEEP_EVERY",
     "on_restart": "NBRESUME_ON_RESTART",
@@ -22,7 +25,7 @@ ENVIRONMENT = {
 
 Supersede and a declaration are a person's words: the first is refused where nobody is there, the second is no option.
 """
-_SWITCHES = ("strict", "plan")
+_SWITCHES = ("sync", "strict", "plan")
 
 
 class NBResume(Configurable):
@@ -31,6 +34,11 @@ class NBResume(Configurable):
     every = Unicode("auto", help="When a boundary becomes a snapshot: auto, N, 30s, '10 & 30s', '100 | 60s'.").tag(
         config=True
     )
+    budget = Union(
+        [Float(), Unicode()], default_value="5%", help="Share of the loop's time that snapshots may cost: 5%, or 0.05."
+    ).tag(config=True)
+    max_wait = Unicode("10m", help="With auto, the longest time between two snapshots: 90s, 10m, 2h.").tag(config=True)
+    sync = Bool(False, help="Commit each snapshot before the loop goes on, and not behind it.").tag(config=True)
     keep = Int(3, help="How many snapshots stay.").tag(config=True)
     keep_every = Int(None, allow_none=True, help="Keep each N-th snapshot for good.").tag(config=True)
     on_restart = Unicode("ask", help="ask, continue, supersede or fail.").tag(config=True)

@@ -129,4 +129,4 @@ class Boundaries(Path):
     def stop(self) -> None:
         """Ask for a stop at the next boundary; from any thread, or a signal's handler."""
         self.stopping = True
-        self.pace.due = True
+        self.pace.force()

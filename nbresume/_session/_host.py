@@ -280,7 +280,8 @@ class Host:
         return attempt
 
     def _run(self, attempt: Attempt, way: Way | None, *, setup: bool, complete: bool = False) -> None:
-        pace = Pace(attempt.plan.options.every)
+        options = attempt.plan.options
+        pace = Pace(options.every, budget=options.budget, max_wait=options.max_wait)
         runtime = Runtime(attempt, pace, Functions(self.namespace), way=Way(()) if complete else way, setup=setup)
         runtime.restoring = complete
         self.runtime = runtime

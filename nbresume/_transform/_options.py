@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from .._policy import Every, Keep
+from .._policy import BUDGET, MAX_WAIT, Every, Keep, read_seconds, read_share
 from .._types import Word
 from ..errors import OptionError
 
@@ -27,6 +27,12 @@ class CellOptions:
         ``--vars``: names that must be saveable.
     every : Every
         When a boundary becomes a snapshot.
+    budget : float
+        Share of the loop's time that snapshots may cost under ``--every auto``.
+    max_wait : float
+        Seconds after which ``--every auto`` takes a snapshot whatever it costs.
+    sync : bool
+        Whether a snapshot is committed before the loop goes on, and not behind it.
     keep : Keep
         Which snapshots stay.
     on_restart : Word
@@ -42,6 +48,9 @@ class CellOptions:
     name: str
     declared: tuple[str, ...] = ()
     every: Every = Every(auto=True)
+    budget: float = BUDGET
+    max_wait: float = MAX_WAIT
+    sync: bool = False
     keep: Keep = Keep()
     on_restart: Word = "ask"
     rebuild: tuple[str, ...] = ()
@@ -89,6 +98,9 @@ class CellOptions:
             name=found.name,
             declared=declared,
             every=Every.parse(str(found.every)),
+            budget=read_share(str(found.budget)),
+            max_wait=read_seconds(str(found.max_wait)),
+            sync=bool(found.sync),
             keep=Keep(_number("--keep", found.keep), _number("--keep-every", found.keep_every)),
             on_restart=found.on_restart,
             rebuild=rebuild,
@@ -109,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", default="")
     parser.add_argument("--vars", default="")
     parser.add_argument("--every", default="auto")
+    parser.add_argument("--budget", default="5%")
+    parser.add_argument("--max-wait", default="10m")
+    parser.add_argument("--sync", action="store_true")
     parser.add_argument("--keep", default=3)
     parser.add_argument("--keep-every", default=None)
     parser.add_argument("--on-restart", default="ask")
