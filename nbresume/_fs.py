@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +24,10 @@ import xxhash
 from .errors import StoreError
 
 TEMP_SUFFIX = ".tmp"
+_FICLONE = 0x40049409
+"""``ioctl`` that lets a file share the blocks of another: XFS, btrfs, bcachefs."""
+_MOST_PARTS = 512
+"""Parts of one ``pwritev``; the system allows 1024."""
 _open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
 OWNER_ONLY = 0o700
 
@@ -77,12 +82,128 @@ def publish(path: Path) -> Iterator[Path]:
         raise
 
 
-def _sentence(error: OSError, path: Path) -> str:
+def _sentence(error: OSError, path: Path, needed: int = 0) -> str:
     what = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        free = shutil.disk_usage(path.parent).free
-        what = f"{what} ({free:,} bytes free)"
+        need = f"{needed:,} bytes needed, " if needed else ""
+        what = f"{what} ({need}{free_space(path.parent):,} bytes free)"
     return f"cannot write {path}: {what}. Free some space or choose another store with --store"
+
+
+def free_space(folder: Path) -> int:
+    """Return the bytes that a file system has free for its users."""
+    return shutil.disk_usage(folder).free
+
+
+class Draft:
+    """A file on its way to its name, perhaps over the bytes of an older one.
+
+    Attributes
+    ----------
+    holds : Path or None
+        The file whose bytes it starts with.
+    written : int
+        Bytes written to it so far.
+    """
+
+    def __init__(self, fd: int, holds: Path | None) -> None:
+        self.holds, self.written = holds, 0
+        self._fd = fd
+
+    def resize(self, size: int) -> None:
+        """Give the file its final length; what is new of it reads as zeros."""
+        if os.fstat(self._fd).st_size != size:
+            os.ftruncate(self._fd, size)
+
+    def put(self, offset: int, parts: Sequence[memoryview]) -> None:
+        """Write bytes, given in parts, at an offset; a short write is gone on with."""
+        left = [part for part in parts if len(part)]
+        while left:
+            done = os.pwritev(self._fd, left[:_MOST_PARTS], offset)
+            offset += done
+            self.written += done
+            while left and done >= len(left[0]):
+                done -= len(left.pop(0))
+            if done:
+                left[0] = left[0][done:]
+
+
+@contextlib.contextmanager
+def draft(path: Path, *, clone: Path | None = None, recycle: Path | None = None, needed: int = 0) -> Iterator[Draft]:
+    """Hand out a file to be written piece by piece; it becomes ``path``, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        Its final name, which no file has.
+    clone : Path, optional
+        A file whose bytes it may share where the file system can do that.
+    recycle : Path, optional
+        A file that nobody needs any more: else it loses its name, and its bytes are written over.
+    needed : int, optional
+        Bytes that will be written, for the message when there is no room for them.
+
+    Raises
+    ------
+    StoreError
+        When the disk refuses; nothing is left under the final name, nor under a temporary one.
+    """
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
+    fd = -1
+    try:
+        fd = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        holds = clone if clone is not None and _share_bytes(clone, fd) else None
+        if holds is None and recycle is not None and _is_only_ours(recycle):
+            fd, empty = -1, fd
+            os.close(empty)
+            recycle.rename(temp)
+            sync_folder(path.parent)  # so that a half-written file never stands under the older one's name
+            fd, holds = os.open(temp, os.O_RDWR | os.O_CLOEXEC), recycle
+        yield Draft(fd, holds)
+        sync_data(fd)
+        fd, full = -1, fd
+        os.close(full)
+        temp.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        remove(temp)
+        raise StoreError(_sentence(error, path, needed), str(path)) from error
+    except BaseException:
+        remove(temp)
+        raise
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def sync_data(fd: int) -> None:
+    """Make the bytes of a file durable, and of what is known of it what is needed to read them."""
+    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(fd)
+
+
+def _share_bytes(source: Path, fd: int) -> bool:
+    """Make an empty file share the bytes of another; False where the file system can't."""
+    try:
+        old = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.ioctl(fd, _FICLONE, old)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EXDEV, errno.ENOSYS, errno.EPERM):
+            return False
+        raise
+    finally:
+        os.close(old)
+    return True
+
+
+def _is_only_ours(path: Path) -> bool:
+    """Whether a file is there and has no other name: a hard link is somebody's copy, and must not change."""
+    try:
+        return path.stat().st_nlink == 1
+    except FileNotFoundError:
+        return False
 
 
 def write(path: Path, data: bytes) -> None:

@@ -261,14 +261,15 @@ def _count_boundaries(kill_at: int | None, when: str) -> list[int]:
     count = [0]
     real = Attempt.snapshot
 
-    def counted(self: Attempt, *args: Any) -> float:
+    def counted(self: Attempt, *args: Any, **more: Any) -> bool:
         count[0] += 1
         if count[0] == kill_at and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        cost = real(self, *args)
+        in_flight = real(self, *args, **more)
         if count[0] == kill_at:
+            self.commits.wait()  # "after" is after it stands on the disk
             os.kill(os.getpid(), signal.SIGKILL)
-        return cost
+        return in_flight
 
-    Attempt.snapshot = counted  # type: ignore[method-assign, assignment]
+    Attempt.snapshot = counted  # type: ignore[method-assign]
     return count

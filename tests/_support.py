@@ -40,16 +40,16 @@ def script(code: str, *words: object, cwd: Path | None = None, seed: str = "rand
 def commit(run: RunFolder, names: dict[str, Any], attempt: int = 1, seq: int = 0, **meta: Any) -> Path:
     """Publish a snapshot of real values, with its line in the journal; returns its file."""
     found = capture({"names": names}, definitions=Definitions({}), inputs={}, places=names)
-    snapshot, size = run.commit(attempt, seq, meta, found.stream, found.tables, found.blocks)
-    run.note("snapshot", attempt, snapshot=snapshot.ident, bytes=size)
-    return snapshot.path
+    writer, path = run.writer(), run.snapshot_path(attempt, seq)
+    writer.commit(writer.stage(path, meta, found.stream, found.tables, found.blocks))
+    run.note("snapshot", attempt, snapshot=path.stem, bytes=path.stat().st_size)
+    return path
 
 
 def load(snapshot: Snapshot) -> dict[str, Any]:
     """Read the values of a snapshot back."""
     stream, tables = snapshot.stream_and_tables()
-    with snapshot.reader() as read:
-        return restore(stream, tables, definitions=Definitions({}), inputs={}, read=read)["names"]
+    return restore(stream, tables, definitions=Definitions({}), inputs={}, read=snapshot.read)["names"]
 
 
 def round_trip(value: Any, namespace: dict[str, Any] | None = None, back: dict[str, Any] | None = None) -> Any:
@@ -57,9 +57,10 @@ def round_trip(value: Any, namespace: dict[str, Any] | None = None, back: dict[s
     found = capture(value, definitions=Definitions(namespace or {}), inputs={}, places={})
     stored = [None if block.data is None else np.array(block.data, copy=True, order="C") for block in found.blocks]
 
-    def read(i: int, target: Any) -> None:
-        data = stored[i]
-        target[...] = data.reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
+    def read(targets: Any) -> None:
+        for i, target in targets.items():
+            data = stored[i]
+            target[...] = data.reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
 
     definitions = Definitions(namespace or {} if back is None else back)
     return restore(found.stream, found.tables, definitions=definitions, inputs={}, read=read)

@@ -574,7 +574,7 @@ def test_a_class_whose_cell_has_not_been_run_yet_comes_from_the_snapshot():
         a = A(); a.n = 1
         found = capture({"a": a, "f": helper}, definitions=Definitions(vars(__main__)), inputs={}, places={})
         del A, helper, a
-        back = restore(found.stream, found.tables, definitions=Definitions(vars(__main__)), inputs={}, read=None)
+        back = restore(found.stream, found.tables, definitions=Definitions(vars(__main__)), inputs={}, read=lambda _: None)
         print(back["f"](1), type(back["a"]).__name__, back["a"].n)
         """
     )
@@ -701,8 +701,9 @@ def test_restoring_opens_nothing_and_starts_nothing(tmp_path):
         _support.round_trip(values, vars(__main__))   # what is imported late is imported now
         found = capture(values, definitions=Definitions(vars(__main__)), inputs={}, places={})
         stored = [np.array(b.data) for b in found.blocks]
-        def read(i, target):
-            target[...] = stored[i].reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
+        def read(targets):
+            for i, target in targets.items():
+                target[...] = stored[i].reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
         seen = []
         def hook(event, args):
             if event.split(".")[0] in ("open", "socket", "subprocess", "os", "shutil", "sqlite3", "_thread", "ctypes"):

@@ -25,6 +25,7 @@ OPERATIONS = (
     "move",
     "remove",
     "replace_bytes",
+    "sync_data",
     "sync_file",
     "sync_folder",
     "truncate",
@@ -250,7 +251,7 @@ def test_run_all_in_the_same_kernel_asks_nothing(notebook):
 # ------------------------------------------------------------------ behind the last iteration
 
 TAIL = (
-    "%%resumable t --vars log --every 1\n"
+    "%%resumable t --vars log --every 1 --sync\n"
     "for i in range(3):\n    log.append(i)\n    done.append(i)\n"
     "total = sum(log)\n"
     "tick()\n"
@@ -288,7 +289,7 @@ def test_a_death_behind_the_last_iteration_leaves_only_what_follows_to_be_done(t
 
 
 NOTEBOOK = ["log = []"] + [
-    f"%%resumable {name} --vars log --every 1\nfor i in range(4):\n    log.append(({name!r}, i))\n    if os.environ.get('DIE') == f'{name}{{i}}': os.kill(os.getpid(), 9)\nlen(log)\n"
+    f"%%resumable {name} --vars log --every 1 --sync\nfor i in range(4):\n    log.append(({name!r}, i))\n    if os.environ.get('DIE') == f'{name}{{i}}': os.kill(os.getpid(), 9)\nlen(log)\n"
     for name in ("a", "b", "c")
 ]
 
@@ -417,24 +418,25 @@ def test_a_kernel_restarted_under_the_same_id_is_another_process(tmp_path):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_an_interrupt_in_the_middle_of_a_commit_waits_for_it(tmp_path, monkeypatch, times):
+@pytest.mark.parametrize("options", ["--sync", ""], ids=["before the loop goes on", "behind it"])
+def test_an_interrupt_in_the_middle_of_a_commit_waits_for_it(tmp_path, monkeypatch, times, options):
     """The snapshot is whole, the cell ends with KeyboardInterrupt, and running it again comes out the same."""
     want = whole(tmp_path / "plain")
     folder = tmp_path / "interrupted"
     folder.mkdir()
     calls = [0]
-    real = _fs.sync_file
+    real = _fs.sync_data
 
-    def unlucky(path):
-        calls[0] += path.suffix == ".tmp"
-        if calls[0] == 5:
+    def unlucky(fd):
+        calls[0] += 1
+        if calls[0] == 2:
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
-        real(path)
+        real(fd)
 
-    monkeypatch.setattr(_fs, "sync_file", unlucky)
-    assert attempt(SETUP, cell(), folder).error.startswith("KeyboardInterrupt")
-    monkeypatch.setattr(_fs, "sync_file", real)
+    monkeypatch.setattr(_fs, "sync_data", unlucky)
+    assert attempt(SETUP, cell(options), folder).error.startswith("KeyboardInterrupt")
+    monkeypatch.setattr(_fs, "sync_data", real)
     (run,) = Store(folder / ".nbresume")
     assert run.lineage().cause == "stop"
     assert not list((run.path / "snapshots").glob(".*"))

@@ -66,7 +66,7 @@ def test_position_and_state_are_never_of_two_different_iterations(tmp_path, monk
     plain = attempt(SETUP, LOOP, tmp_path / _made(tmp_path, "plain"), names=NAMES)
     code = "%%resumable t --vars A,log --every 1\n" + LOOP
     at = [0, 0]
-    for name in ("append", "sync_file", "sync_folder", "remove"):
+    for name in ("append", "sync_data", "sync_folder", "remove"):
         monkeypatch.setattr(_fs, name, _dying(getattr(_fs, name), at))
     for place in range(12, 30, 3):
         folder = tmp_path / _made(tmp_path, str(place))

@@ -98,4 +98,4 @@ def test_random_programs_killed_at_random_boundaries_come_out_the_same():
     total = sum(seen.values())
     assert seen["refused at the first run"] <= total * SELDOM, seen
     assert seen["the plain cell fails"] <= total * SELDOM, seen
-    assert seen["killed 1 times"] + seen["killed 2 times"] > total / 3, seen
+    assert seen["killed 1 times"] + seen["killed 2 times"] > total / 10, seen

@@ -244,7 +244,7 @@ def restore(
     *,
     definitions: Definitions,
     inputs: Mapping[str, Any],
-    read: Callable[[int, NDArray[Any]], None],
+    read: Callable[[Mapping[int, NDArray[Any]]], None],
 ) -> Any:
     """Rebuild a graph.
 
@@ -257,10 +257,10 @@ def restore(
     inputs : mapping of str to object
         The inputs that the graph names.
     read : callable
-        ``read(i, target)`` fills an array with the verified bytes of block ``i``.
+        Fills arrays, by the number of their block, with verified bytes; called once.
     """
     layouts, looks, used = pickle.loads(tables)
-    homes = [_home(i, layout, inputs, read) for i, layout in enumerate(layouts)]
+    homes = _read_homes(layouts, inputs, read)
     file = io.BytesIO(stream)
     unpickler = _Unpickler(file, _Parts(looks, homes, used, definitions, inputs))
     graph = unpickler.load()
@@ -269,13 +269,21 @@ def restore(
     return graph
 
 
-def _home(i: int, layout: Layout, inputs: Mapping[str, Any], read: Callable[[int, NDArray[Any]], None]) -> Any:
-    if layout.maker == "input":
-        return _known_input(inputs, layout.name)
-    home, target = allocate(layout)
-    read(i, target)
-    settle(layout, home, target)
-    return home
+def _read_homes(
+    layouts: list[Layout], inputs: Mapping[str, Any], read: Callable[[Mapping[int, NDArray[Any]]], None]
+) -> list[Any]:
+    homes: list[Any] = []
+    targets: dict[int, NDArray[Any]] = {}
+    for i, layout in enumerate(layouts):
+        if layout.maker == "input":
+            homes.append(_known_input(inputs, layout.name))
+        else:
+            home, targets[i] = allocate(layout)
+            homes.append(home)
+    read(targets)
+    for i, target in targets.items():
+        settle(layouts[i], homes[i], target)
+    return homes
 
 
 def _known_input(inputs: Mapping[str, Any], name: str) -> Any:

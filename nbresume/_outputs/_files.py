@@ -150,13 +150,19 @@ class Files:
         found: Json = self._portable.pack(state)
         return found
 
-    def committed(self, state: Json, seq: int, kept: list[int]) -> None:
-        """Know that a snapshot with this state is complete, and which ones are kept."""
+    def staged(self, state: Json, seq: int) -> None:
+        """Know that a snapshot has this state: what happens from here on is not in it.
+
+        Should it never be committed, then what happens now still leads back to the one before, which knows its own
+        copies: what was noted since that one stays noted.
+        """
         self._changes.since(state["known"])
         self._journal.next = seq + 1
-        self._journal.forget(min(kept, default=seq))
-        records = [*state["known"], *state["kept"].values()]
-        self._used[seq] = names_in(records)
+        self._used[seq] = names_in([*state["known"], *state["kept"].values()])
+
+    def committed(self, kept: list[int]) -> None:
+        """Know which snapshots are kept; the latest of them has just been committed."""
+        self._journal.forget(min(kept))
         if set(kept) <= self._used.keys():  # else there are some of an earlier attempt
             self._used = {one: self._used[one] for one in kept}
             self._copies.prune(set().union(*self._used.values(), names_in(self._journal.records)))

@@ -22,6 +22,7 @@ from .._store import Claim, RunFolder, Snapshot, SnapshotError
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
+from ._commits import Commits
 from ._data import DataGate
 from ._frames import Frame, Way, describe, loops_of
 from ._guard import Guard
@@ -83,13 +84,13 @@ class Attempt:
         """What the journal has to say of this attempt once it goes on."""
         self.disturbed = False
         """Whether code of the user's ran on the way back that could have touched what was restored."""
-        self.claim, self._tell, self._hold, self._let_go = claim, tell, hold, let_go
+        self.claim, self._tell = claim, tell
+        self.commits = Commits(run, number, claim, plan.options.keep, hold=hold, let_go=let_go)
         self._snapshot: Snapshot | None = None
         self._fresh = True
         self._graph: Any = None
         self._digest = ""
-        self._there = run.snapshots()
-        self._seq = max((snapshot.seq for snapshot in self._there), default=-1) + 1
+        self._seq = self.commits.next_seq
         self._saved: frozenset[str] = frozenset()
         self._here = scope.launch
         self._told: set[str] = set()
@@ -106,6 +107,7 @@ class Attempt:
     def end(self) -> None:
         """Follow nothing any more and let go of the run."""
         try:
+            self.commits.wait()
             self.files.stop()
             self.log.stop()
             if not self.claim.lost:
@@ -137,24 +139,52 @@ class Attempt:
         units: Mapping[str, UnitPlan],
         guards: Mapping[int, Guard],
         advanced: Mapping[int, Iteration],
-    ) -> float:
-        """Commit a snapshot at a boundary; returns what it cost, in seconds.
+        *,
+        behind: bool,
+    ) -> bool:
+        """Save the state at a boundary.
+
+        Parameters
+        ----------
+        stack, units, guards, advanced
+            Where the run stands.
+        behind : bool
+            Whether the loop may go on before the snapshot is committed.
+
+        Returns
+        -------
+        bool
+            Whether a commit is in flight.
 
         Raises
         ------
         RefusedError
             When what the loop carries can't be saved.
         StoreError
-            When the disk refuses.
+            When the disk refuses, or has refused the commit before this one.
         """
         began = time.perf_counter()
         rng = rng_state()
+        self.settle()
         self.claim.check()
         self._check_replays(stack, guards, advanced)
         selection = self.scope.select(stack, units, guards)
-        self.commit(stack, selection, rng, began)
+        _, in_flight = self.commit(stack, selection, rng, began, behind=behind)
         self._announce(selection)
-        return time.perf_counter() - began
+        return in_flight
+
+    def settle(self) -> bool:
+        """Wait for the commit in flight, and draw the consequences; returns whether one has been done.
+
+        Raises
+        ------
+        StoreError, BusyError
+            What it ended with.
+        """
+        self.commits.wait()
+        if kept := self.commits.settle():
+            self.files.committed(kept)
+        return bool(kept)
 
     def live_digest(self) -> str:
         """Digest what the run saves as it is now; empty where it can't be."""
@@ -182,8 +212,10 @@ class Attempt:
                     "Make a list of it first, or make it anew before each loop",
                 )
 
-    def commit(self, stack: list[Frame], selection: Selection, rng: Json, began: float, **more: Any) -> Json:
-        """Publish a snapshot, tell the journal, and prune; returns what the snapshot tells of itself."""
+    def commit(
+        self, stack: list[Frame], selection: Selection, rng: Json, began: float, *, behind: bool = False, **more: Any
+    ) -> tuple[Json, bool]:
+        """Stage a snapshot and commit it, or leave that to go on; returns what it tells of itself, and which it was."""
         cursor, files = [frame.cursor() for frame in stack], self.files.state()
         meta: Json = {
             "run": self.run.id,
@@ -205,26 +237,19 @@ class Attempt:
             "active": self._active + time.monotonic() - self._since,
             **more,
         }
-        found = selection.captured
-        self._hold()
-        try:
-            snapshot, size = self.run.commit(self.number, self._seq, meta, found.stream, found.tables, found.blocks)
-            self._seq += 1
-            where = "the end" if meta.get("end") else describe(cursor)
-            facts = {"where": where, "loops": loops_of(cursor), "bytes": size, "sizes": meta["sizes"]}
-            self.run.note(
-                "snapshot", self.number, snapshot=snapshot.ident, seconds=time.perf_counter() - began, **facts
-            )
-            self.claim.check()  # what another attempt went on from is not ours to prune
-            keep = self.plan.options.keep
-            self._there.append(snapshot)
-            goes = set(keep.to_prune([one.seq for one in self._there]))
-            self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
-            self._there = [one for one in self._there if one.seq not in goes]
-            self.files.committed(files, snapshot.seq, [one.seq for one in self._there])
-        finally:
-            self._let_go()
-        return meta
+        found, writer = selection.captured, self.commits.writer
+        path = self.run.snapshot_path(self.number, self._seq)
+        staged = writer.stage(path, meta, found.stream, found.tables, found.blocks, copy=behind)
+        self.files.staged(files, self._seq)
+        self._seq += 1
+        where = "the end" if meta.get("end") else describe(cursor)
+        facts: Json = {"where": where, "loops": loops_of(cursor), "sizes": meta["sizes"]}
+        if staged.is_copied:
+            self.commits.behind(staged, facts, began)
+        else:
+            self.commits.now(staged, facts, began)
+            self.settle()
+        return meta, staged.is_copied
 
     def _size(self, name: str) -> int:
         """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
@@ -307,8 +332,8 @@ class Attempt:
             check_inputs(meta["inputs"], self.places, self.definitions, is_declared=self.data.is_declared)
         try:
             stream, tables = self._snapshot.stream_and_tables()
-            with self._snapshot.reader() as read:
-                self._graph = restore(stream, tables, definitions=self.definitions, inputs=inputs, read=read)
+            read = self._snapshot.read
+            self._graph = restore(stream, tables, definitions=self.definitions, inputs=inputs, read=read)
         except SnapshotError as error:
             raise ReplayError(
                 f"{self._snapshot.path.name} can't be read any more: {error}. Run the cell again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 from .._capture import rng_unsaved
 from .._policy import Pace
@@ -33,6 +34,9 @@ class Boundaries(Path):
         self._advanced: dict[int, Iteration] = {}
         self._pid = os.getpid()
         self._thread = threading.get_ident()
+        attempt.commits.begun, attempt.commits.done = pace.committing, pace.committed
+        self._is_exposed = False
+        """Whether the run is not protected, and a person has been told."""
         self._said: set[str] = set()
         self._atomic: set[str] = set()
         """Followed functions whose variables can't be saved, and that a loop outside of them calls."""
@@ -59,19 +63,36 @@ class Boundaries(Path):
 
     def _snapshot(self, frame: Frame) -> NbresumeError | None:
         """Take a snapshot; returns what has to end the cell, if anything has."""
+        began = time.perf_counter()
         try:
+            self._learn()
             if self._doubt is not None:
                 raise self._doubt
-            self.pace.taken(self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced))
+            # Nothing has been saved yet at boundary 0, and nothing comes after a stop: those are waited for.
+            behind = self._finished > 0 and not self.stopping and not self.attempt.plan.options.sync
+            in_flight = self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced, behind=behind)
+            self.pace.taken(time.perf_counter() - began)
+            if not in_flight:
+                self._protected()
             if not self._finished:
                 self.pace.force()  # what the body makes unsaveable shows after one iteration, and not hours later
         except RefusedError as error:
+            self.pace.taken(time.perf_counter() - began)
             return self._refused(frame, error)
         except StoreError as error:
+            self.pace.taken(time.perf_counter() - began)
             self._unprotected(error)
         except BusyError as error:
             return error
         return None
+
+    def _learn(self) -> None:
+        """Learn how the commit behind the loop ended."""
+        try:
+            if self.attempt.settle():
+                self._protected()
+        except StoreError as error:
+            self._unprotected(error)
 
     def _refused(self, frame: Frame, error: RefusedError) -> RefusedError | None:
         """Choose what a refusal does: end the cell as long as little is lost, else say that it is not protected."""
@@ -110,8 +131,17 @@ class Boundaries(Path):
         return False
 
     def _unprotected(self, error: NbresumeError) -> None:
-        self.pace.taken(0.1)
-        self._say_once(f"not protected since the last snapshot: {error}")
+        if isinstance(error, RefusedError):
+            self._say_once(f"not protected since the last snapshot: {error}")
+        elif not self._is_exposed:
+            self.attempt.warn(f"not protected since the last snapshot: {error}")
+            self.pace.force()  # the next boundary tries again; from then on, as often as the rule allows
+        self._is_exposed = True
+
+    def _protected(self) -> None:
+        if self._is_exposed:
+            self._is_exposed = False
+            self.attempt.warn("protected again: a snapshot has been committed")
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

@@ -69,9 +69,10 @@ def give_up(attempt: Attempt, error: BaseException) -> None:
 def _close(attempt: Attempt, display: Json | None) -> None:
     began = time.perf_counter()
     rng = rng_state()
+    attempt.settle()
     selection = attempt.scope.select([], {}, {}, closing=True)
     made_by = _made_by(attempt.run, attempt.number)
-    meta = attempt.commit([], selection, rng, began, end=True, made_by=made_by, display=display)
+    meta, _ = attempt.commit([], selection, rng, began, end=True, made_by=made_by, display=display)
     tell_completed(attempt.run, attempt.number, meta)
 
 

@@ -63,8 +63,7 @@ def _keep(run: RunFolder, definitions: Definitions, key: str, result: Any, befor
 def _result(kept: Snapshot, key: str, definitions: Definitions) -> Any:
     try:
         stream, tables = kept.stream_and_tables()
-        with kept.reader() as read:
-            result = restore(stream, tables, definitions=definitions, inputs={}, read=read)["result"]
+        result = restore(stream, tables, definitions=definitions, inputs={}, read=kept.read)["result"]
     except SnapshotError as error:
         raise StoreError(
             f"once({key!r}): its result can't be read any more: {error}. Put back a copy of {kept.path}",

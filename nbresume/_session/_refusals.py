@@ -140,10 +140,12 @@ def _in_memory(value: Any) -> bool:
     return any(not row[2] for row in value.execute("PRAGMA database_list"))
 
 
-def _trial(captured: Captured) -> Callable[[int, NDArray[Any]], None]:
-    def read(index: int, target: NDArray[Any]) -> None:
-        data = captured.blocks[index].data
-        if data is not None and target.nbytes <= _SMALL:
-            target[...] = np.ascontiguousarray(data).reshape(-1).view("u1").view(target.dtype).reshape(target.shape)
+def _trial(captured: Captured) -> Callable[[Mapping[int, NDArray[Any]]], None]:
+    def read(targets: Mapping[int, NDArray[Any]]) -> None:
+        for index, target in targets.items():
+            data = captured.blocks[index].data
+            if data is not None and target.nbytes <= _SMALL:
+                flat = np.ascontiguousarray(data).reshape(-1).view("u1")
+                target[...] = flat.view(target.dtype).reshape(target.shape)
 
     return read

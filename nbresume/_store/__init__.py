@@ -5,6 +5,19 @@ from __future__ import annotations
 from ._index import Elsewhere, elsewhere, enter
 from ._owner import Claim
 from ._run import RunFolder, Store
-from ._snapshot import Snapshot, SnapshotError
+from ._seal import SnapshotError
+from ._snapshot import Snapshot
+from ._writer import Staged, Writer
 
-__all__ = ["Claim", "Elsewhere", "RunFolder", "Snapshot", "SnapshotError", "Store", "elsewhere", "enter"]
+__all__ = [
+    "Claim",
+    "Elsewhere",
+    "RunFolder",
+    "Snapshot",
+    "SnapshotError",
+    "Staged",
+    "Store",
+    "Writer",
+    "elsewhere",
+    "enter",
+]

@@ -34,7 +34,9 @@ from .._lineage import Lineage, fold
 from .._types import FORMAT, Json
 from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
-from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
+from ._seal import SnapshotError
+from ._snapshot import Snapshot
+from ._writer import BlockLike, Writer
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
 
@@ -202,13 +204,13 @@ class RunFolder:
             )
         return None, []
 
-    def commit(
-        self, attempt: int, seq: int, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]
-    ) -> tuple[Snapshot, int]:
-        """Publish a snapshot and tell the journal; returns it and its bytes."""
-        path = self.path / "snapshots" / Snapshot.name(attempt, seq)
-        size = write_snapshot(path, meta, stream, tables, blocks)
-        return Snapshot(path), size
+    def writer(self) -> Writer:
+        """Return what writes snapshots of this run; it remembers what it wrote, and writes only what has changed."""
+        return Writer(self.path / "snapshots")
+
+    def snapshot_path(self, attempt: int, seq: int) -> Path:
+        """Return the path of a snapshot that is to be written."""
+        return self.path / "snapshots" / Snapshot.name(attempt, seq)
 
     def prune(self, goes: set[int], attempt: int, among: Iterable[Snapshot] | None = None) -> None:
         """Remove snapshots by sequence number; those of later attempts are not ours to remove.
@@ -234,7 +236,8 @@ class RunFolder:
 
     def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
         """Keep a result for all later attempts."""
-        write_snapshot(self.kept_path(key), meta, stream, tables, blocks)
+        writer = Writer(self.path / "once")
+        writer.commit(writer.stage(self.kept_path(key), meta, stream, tables, blocks))
 
     def kept(self, key: str) -> Snapshot | None:
         """Return the kept result of a key, if there is one."""

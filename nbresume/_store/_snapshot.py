@@ -1,118 +1,36 @@
-"""One snapshot in one write-once HDF5 file.
+"""One snapshot on disk: one HDF5 file, believed only when it is whole.
 
 ::
 
-    /vars/<name>         the array of a top-level variable, as any HDF5 reader expects it
-    /buffers/<n>         other large arrays, as raw bytes
-    /nbresume/small      small arrays, one behind the other
-    /nbresume/objects    the pickle stream of everything else
-    /nbresume/tables     how arrays look at their bytes, and definitions of the notebook
+    first page           the seal: readable text, written last (``_seal``)
     /nbresume/meta       JSON: where the run stands; readable without unpickling
-    /nbresume/seal       JSON, written last: a digest of every part; without it the file is not a snapshot
+    /nbresume/digests    XXH3, 128 bits, of each 1 MB of what follows
+    /nbresume/heap       the pickle stream, what belongs to it, and arrays that have no name
+    /vars/<name>         the array of a top-level variable, as any HDF5 reader expects it
 
-User keys are never HDF5 names: only identifiers are. The file is opened by no one while user code runs.
+User keys are never HDF5 names: only identifiers are. Reading needs no HDF5: the seal and the JSON say where the bytes
+are, and the digests cover every byte of the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
-import h5py
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from .. import _fs
-from .._types import FORMAT, Json
+from .._types import Json
+from ._image import SLICE, Parts, cut, digest
+from ._layout import SEAL
+from ._seal import Seal, SnapshotError, sha256
 
-SMALL = 1 << 14
-"""Bytes under which an array that is not a variable's own is put with other small ones: a dataset costs 0.1 ms."""
-
-_LIBVER = ("v110", "v110")  # its metadata carries checksums; 'earliest' let 39 of 400 bit flips through
-
-
-class BlockLike(Protocol):
-    """What the store needs to know of a block of memory."""
-
-    data: NDArray[Any] | None
-    place: str
-
-
-class SnapshotError(Exception):
-    """A file under a snapshot's name can't be believed; the text says why."""
-
-
-def write_snapshot(path: Path, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> int:
-    """Publish a snapshot.
-
-    Returns
-    -------
-    int
-        Size of the file in bytes.
-
-    Raises
-    ------
-    StoreError
-        When the disk refuses; nothing is left under the final name.
-    """
-    with _fs.publish(path) as temp:
-        with h5py.File(temp, "w", libver=_LIBVER, locking=False) as file:
-            digests: dict[str, str] = {}
-            where = _write_blocks(file, blocks, digests)
-            _put(file, "nbresume/objects", np.frombuffer(stream, "u1"), digests)
-            _put(file, "nbresume/tables", np.frombuffer(tables, "u1"), digests)
-            described = json.dumps({**meta, "format": FORMAT, "blocks": where}, ensure_ascii=False)
-            _put(file, "nbresume/meta", np.frombuffer(described.encode(), "u1"), digests)
-            seal = json.dumps({"format": FORMAT, "digests": digests, "root": _root(digests)})
-            file["nbresume/seal"] = np.frombuffer(seal.encode(), "u1")
-        return temp.stat().st_size
-
-
-def _write_blocks(file: h5py.File, blocks: Sequence[BlockLike], digests: dict[str, str]) -> list[list[Any]]:
-    """Write the blocks; returns for each its dataset and the offset in it."""
-    where: list[list[Any]] = []
-    small: list[NDArray[Any]] = []
-    used = 0
-    for block in blocks:
-        data = block.data
-        if data is None:
-            where.append(["", 0])
-        elif block.place.isidentifier():
-            _put(file, f"vars/{block.place}", data, digests)
-            where.append([f"vars/{block.place}", 0])
-        else:
-            flat = np.ascontiguousarray(data).reshape(-1).view("u1")
-            if flat.size < SMALL:
-                where.append(["nbresume/small", used])
-                small.append(flat)
-                used += flat.size
-            else:
-                name = f"buffers/{len(where)}"
-                _put(file, name, flat, digests)
-                where.append([name, 0])
-    if small:
-        _put(file, "nbresume/small", np.concatenate(small), digests)
-    return where
-
-
-def _put(file: h5py.File, name: str, data: NDArray[Any], digests: dict[str, str]) -> None:
-    data = np.ascontiguousarray(data).reshape(data.shape)  # ascontiguousarray makes an array of a 0-d one
-    digests[name] = _digest(data)
-    if data.size:
-        file[name] = data
-    else:
-        file.create_dataset(name, data=data)
-
-
-def _digest(data: NDArray[Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(data.reshape(-1).view("u1").data)
-
-
-def _root(digests: dict[str, str]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())
+_MOST_PARTS = 512
 
 
 class Snapshot:
@@ -128,7 +46,6 @@ class Snapshot:
         self.path = path
         attempt, _, seq = path.stem.partition("-")
         self.attempt, self.seq = int(attempt), int(seq)
-        self._digests: dict[str, str] = {}
         self._meta: Json = {}
 
     @staticmethod
@@ -150,8 +67,8 @@ class Snapshot:
     def meta(self) -> Json:
         """Where the run stands, checked against its digest."""
         if not self._meta:
-            with self._open() as file:
-                self._meta = json.loads(self._bytes(file, "nbresume/meta"))
+            with self._open() as (file, seal):
+                self._meta = json.loads(_proven(file, seal, "meta"))
         return self._meta
 
     def verify(self) -> None:
@@ -162,103 +79,125 @@ class Snapshot:
         SnapshotError
             When the file is truncated, foreign, changed or of a newer format.
         """
-        with self._open() as file:
-            for name in self._digests:
-                self._read(file, name)
+        self.read({})
         _ = self.meta
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
         """Return the pickle stream and the tables, checked."""
-        with self._open() as file:
-            return self._bytes(file, "nbresume/objects"), self._bytes(file, "nbresume/tables")
+        with self._open() as (file, seal):
+            return _proven(file, seal, "objects"), _proven(file, seal, "tables")
 
-    def reader(self) -> _Reader:
-        """Return what fills arrays with the blocks of this snapshot; to be closed."""
-        return _Reader(self)
+    def read(self, targets: Mapping[int, NDArray[Any]]) -> None:
+        """Fill arrays with blocks, straight from the file, and check every byte of it on the way.
 
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """Yield the parts and their bytes."""
-        with self._open() as file:
-            for name in self._digests:
-                yield name, file[name].size * file[name].dtype.itemsize
+        Parameters
+        ----------
+        targets : mapping of int to ndarray
+            Block numbers, and arrays of their size in bytes. They are filled even if the check fails then.
 
-    def _open(self) -> h5py.File:
+        Raises
+        ------
+        SnapshotError
+            When the file is truncated, foreign, changed or of a newer format.
+        """
+        blocks = self.meta["blocks"]
+        with self._open() as (file, seal):
+            body, size = seal.facts["body"], seal.facts["size"]
+            head = _bytes(file, SEAL, body - SEAL)
+            if xxhash.xxh3_128_hexdigest(head) != seal.facts["head"]:
+                raise SnapshotError("its head has changed since it was written")
+            offset, count = seal.facts["digests"]
+            known = head[offset - SEAL : offset - SEAL + 16 * count]
+            starts = self.meta["offsets"]
+            wanted: list[tuple[int, memoryview]] = []
+            aside: list[tuple[NDArray[Any], NDArray[Any]]] = []
+            for index, target in targets.items():
+                name, at = blocks[index]
+                straight = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
+                if straight is not target:
+                    aside.append((target, straight))
+                if straight.nbytes:
+                    wanted.append((starts[name] + at, straight.reshape(-1).view("u1").data))
+            scratch = memoryview(bytearray(min(SLICE, size - body)))
+            for number, parts in enumerate(cut(wanted, body, size)):
+                filled = _fill(file, body + number * SLICE, parts, scratch)
+                if digest(filled) != known[16 * number : 16 * number + 16]:
+                    raise SnapshotError(f"{self._at(body + number * SLICE)} has changed since it was written")
+            for target, straight in aside:
+                target[...] = straight
+
+    def _at(self, offset: int) -> str:
+        """Name what lies at an offset, for a person."""
+        starts: dict[str, int] = self.meta["offsets"]
+        inside = [(start, name) for name, start in starts.items() if start < offset + SLICE]
+        return max(inside)[1]
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[tuple[int, Seal]]:
         try:
-            file = h5py.File(self.path, "r", locking=False)
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise SnapshotError(
-                f"not a complete HDF5 file ({str(error).partition('(')[2].rstrip(')') or error})"
-            ) from error
+            raise SnapshotError(f"it can't be opened: {error.strerror}") from error
         try:
-            if not self._digests:
-                self._digests = self._seal(file)
-        except BaseException:
-            file.close()
-            raise
-        return file
-
-    def _seal(self, file: h5py.File) -> dict[str, str]:
-        try:
-            seal = json.loads(file["nbresume/seal"][()].tobytes())
-            digests: dict[str, str] = dict(seal["digests"])
-            found, root = int(seal["format"]), seal["root"]
-        except (KeyError, ValueError, TypeError, OSError, RuntimeError) as error:
-            raise SnapshotError("it has no completion marker") from error
-        if found > FORMAT:
-            raise SnapshotError(f"its format {found} is newer than {FORMAT}, the newest that this nbresume reads")
-        if _root(digests) != root:
-            raise SnapshotError("its completion marker does not match")
-        return digests
-
-    def _read(self, file: h5py.File, name: str) -> NDArray[Any]:
-        try:
-            data: NDArray[Any] = np.asarray(file[name][()])
-        except (KeyError, OSError, RuntimeError, ValueError) as error:
-            raise SnapshotError(f"{name} can't be read") from error
-        self._check(name, data)
-        return data
-
-    def _check(self, name: str, data: NDArray[Any]) -> None:
-        if _digest(np.ascontiguousarray(data).reshape(data.shape)) != self._digests[name]:
-            raise SnapshotError(f"{name} has changed since it was written")
-
-    def _bytes(self, file: h5py.File, name: str) -> bytes:
-        return self._read(file, name).tobytes()
+            seal = Seal.read(os.pread(file, SEAL, 0))
+            size = os.fstat(file).st_size
+            if seal.facts["size"] != size:
+                raise SnapshotError(f"it has {size:,} bytes instead of {seal.facts['size']:,}")
+            if seal.facts["snapshot"] != self.ident:
+                raise SnapshotError(f"it holds {seal.facts['snapshot']}, under another name")
+            yield file, seal
+        except OSError as error:
+            raise SnapshotError(f"it can't be read: {error.strerror}") from error
+        finally:
+            os.close(file)
 
 
-class _Reader:
-    """Fills arrays with verified blocks; the small ones are read once."""
+def _proven(file: int, seal: Seal, name: str) -> bytes:
+    """Read a part that the signature covers."""
+    offset, size, digest = seal.facts[name]
+    data = _bytes(file, offset, size)
+    if sha256(data) != digest:
+        raise SnapshotError(f"{name} has changed since it was written")
+    return data
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._where = snapshot.meta["blocks"]
-        self._file = snapshot._open()  # noqa: SLF001  # two halves of one thing
-        self._small: NDArray[Any] | None = None
 
-    def __call__(self, index: int, target: NDArray[Any]) -> None:
-        name, offset = self._where[index]
-        snapshot = self._snapshot
-        if name == "nbresume/small":
-            if self._small is None:
-                self._small = snapshot._read(self._file, name)  # noqa: SLF001
-            part = self._small[offset : offset + target.nbytes]
-            target[...] = part.view(target.dtype).reshape(target.shape)
-            return
-        dataset = self._file[name]
-        if (
-            target.flags.c_contiguous
-            and dataset.dtype == target.dtype
-            and dataset.shape == target.shape
-            and target.size
-        ):
-            dataset.read_direct(target)
-            snapshot._check(name, target)  # noqa: SLF001
+def _bytes(file: int, offset: int, size: int) -> bytes:
+    found = bytearray(size)
+    _pread(file, offset, [memoryview(found)])
+    return bytes(found)
+
+
+def _fill(file: int, offset: int, parts: Parts, scratch: memoryview) -> Parts:
+    """Read one slice into its parts; where none is wanted, and where there are too many, into scratch memory."""
+    if len(parts) > _MOST_PARTS:
+        size = sum(map(len, parts))
+        _pread(file, offset, [scratch[:size]])
+        at = 0
+        for part in parts:
+            if not part.readonly:
+                part[:] = scratch[at : at + len(part)]
+            at += len(part)
+        return [scratch[:size]]
+    used = 0
+    filled = []
+    for part in parts:
+        if part.readonly:  # zeros between what is wanted
+            filled.append(scratch[used : used + len(part)])
+            used += len(part)
         else:
-            data = snapshot._read(self._file, name)  # noqa: SLF001
-            target[...] = np.ascontiguousarray(data).reshape(-1).view(target.dtype).reshape(target.shape)
+            filled.append(part)
+    _pread(file, offset, filled)
+    return filled
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._file.close()
+def _pread(file: int, offset: int, parts: Parts) -> None:
+    left = list(parts)
+    while left:
+        done = os.preadv(file, left, offset)
+        if not done:
+            raise SnapshotError("it ends too early")
+        offset += done
+        while left and done >= len(left[0]):
+            done -= len(left.pop(0))
+        if done:
+            left[0] = left[0][done:]

@@ -163,8 +163,8 @@ def restores(shell: Any, rounds: int) -> Figure:
         snapshot, _ = folder.latest()
         assert snapshot is not None
         stream, tables = snapshot.stream_and_tables()
-        with snapshot.reader() as read:
-            state = restore(stream, tables, definitions=Definitions(shell.user_ns), inputs=shell.user_ns, read=read)
+        namespace = shell.user_ns
+        state = restore(stream, tables, definitions=Definitions(namespace), inputs=namespace, read=snapshot.read)
         assert state
         return (time.perf_counter() - began) * 1e3
 

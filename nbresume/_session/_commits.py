@@ -1,0 +1,152 @@
+"""Commits of staged snapshots: behind the loop, one at a time, or before it goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from .._policy import Keep
+from .._store import Claim, RunFolder, Snapshot, Staged
+from .._types import Json
+
+
+class Commits:
+    """Commits the snapshots of one attempt.
+
+    Parameters
+    ----------
+    run : RunFolder
+        The run on disk.
+    number : int
+        Of the attempt.
+    claim : Claim
+        The right to write the run; looked at again before anything is pruned.
+    keep : Keep
+        Which snapshots stay.
+    hold, let_go : callable
+        Keep an interrupt back while the loop waits for a commit.
+
+    Attributes
+    ----------
+    writer : Writer
+        Stages and writes.
+    begun, done : callable
+        Told that a commit is in flight; and, in its thread, that it is done or has failed, and the seconds of processor
+        time that it took.
+    """
+
+    def __init__(
+        self,
+        run: RunFolder,
+        number: int,
+        claim: Claim,
+        keep: Keep,
+        *,
+        hold: Callable[[], None],
+        let_go: Callable[[], None],
+    ) -> None:
+        self.writer = run.writer()
+        self.begun: Callable[[], None] = lambda: None
+        self.done: Callable[[float], None] = lambda _cost: None
+        self._run, self._number, self._claim, self._keep = run, number, claim, keep
+        self._hold, self._let_go = hold, let_go
+        self._there = run.snapshots()
+        self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
+        self._kept: list[int] = []
+
+    @property
+    def next_seq(self) -> int:
+        """Number that no snapshot of the run has had."""
+        return max((snapshot.seq for snapshot in self._there), default=-1) + 1
+
+    def behind(self, staged: Staged, facts: Json, began: float) -> None:
+        """Commit a snapshot while the loop goes on; one that is in flight is waited for.
+
+        Parameters
+        ----------
+        staged : Staged
+            A copy of the state.
+        facts : dict
+            What the journal says of it.
+        began : float
+            When its boundary was reached, by ``time.perf_counter``.
+        """
+        self.wait()
+        stalled = time.perf_counter() - began
+        self._thread = threading.Thread(
+            target=self._work, args=(staged, {**facts, "stalled": stalled}, began), name="nbresume-commit"
+        )
+        self.begun()
+        self._thread.start()
+
+    def now(self, staged: Staged, facts: Json, began: float) -> None:
+        """Commit a snapshot before the loop goes on.
+
+        Raises
+        ------
+        StoreError
+            When the disk refuses.
+        BusyError
+            When another process has taken over the run.
+        """
+        self.wait()
+        self._hold()
+        try:
+            self._commit(staged, facts, began)
+        finally:
+            self._let_go()
+
+    def wait(self) -> None:
+        """Wait for the commit in flight."""
+        if self._thread is not None:
+            self._hold()
+            try:
+                self._thread.join()
+                self._thread = None
+            finally:
+                self._let_go()
+
+    def settle(self) -> list[int]:
+        """Return which snapshots are kept since a commit was done; empty where none was since the last call.
+
+        Raises
+        ------
+        StoreError, BusyError
+            What ended the commit that was in flight.
+        """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        kept, self._kept = self._kept, []
+        return kept
+
+    def _work(self, staged: Staged, facts: Json, began: float) -> None:
+        try:
+            self._commit(staged, facts, began)
+        except Exception as error:  # noqa: BLE001  # said at the next boundary
+            self._failure = error
+        finally:
+            self.done(time.thread_time())
+
+    def _commit(self, staged: Staged, facts: Json, began: float) -> None:
+        snapshot = Snapshot(staged.path)
+        going = set(self._keep.to_prune([*(one.seq for one in self._there), snapshot.seq]))
+        retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
+        written = self.writer.commit(staged, retired.path if retired is not None else None)
+        self._there.append(snapshot)
+        seconds = time.perf_counter() - began
+        facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}
+        self._run.note("snapshot", self._number, snapshot=snapshot.ident, **facts)
+        self._claim.check()  # what another attempt went on from is not ours to prune
+        gone = [one for one in self._there if one.seq in going]
+        self._run.prune(going, self._number, gone)
+        for one in gone:
+            self.writer.forget(one.path)
+        self._there = [one for one in self._there if one.seq not in going]
+        self._kept = [one.seq for one in self._there]
+
+    def _may_be_written_over(self, snapshot: Snapshot, going: set[int]) -> bool:
+        """Whether a snapshot goes with this commit, is ours, and is not the newest: that one has to stay until then."""
+        return snapshot.seq in going and snapshot.attempt == self._number and snapshot is not self._there[-1]

@@ -1,0 +1,227 @@
+"""The bytes of a file as they lie in memory, and how only what changed of them is written.
+
+The body of a file is cut into slices of 1 MB. A slice whose digest is that of the file underneath is not written. One
+of which only a little changed is compared page by page: eight of its pages are looked at, and when most of them are
+the same, the digests of all its pages are taken, kept, and compared the next time. Nothing of the old bytes has to be
+kept in memory or read back for that, only their digests: 16 bytes for 1 MB, and 8 for a page where they help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import ne
+
+import xxhash
+
+from .. import _fs
+from ._layout import PAGE
+
+SLICE = 1 << 20
+_ZEROS = memoryview(bytes(SLICE))
+_PROBES = 8
+_MANY = 6
+"""So many probes that differ mean that comparing page by page is not worth its time."""
+_SEEK = 8 * PAGE
+"""Bytes that could be written in the time that beginning at another place takes."""
+_LEAST = 16 * PAGE
+"""Slices below are written whole."""
+
+Parts = list[memoryview]
+
+
+@dataclass(slots=True)
+class Slice:
+    """What is known of one slice of a file.
+
+    Attributes
+    ----------
+    size : int
+        Bytes; all but the last slice of a file have 1 MB.
+    digest : bytes
+        XXH3, 128 bits.
+    probes : tuple of int
+        Digests of some of its pages, evenly spread.
+    pages : tuple of int
+        Digests of all its pages, where they were taken.
+    """
+
+    size: int
+    digest: bytes
+    probes: tuple[int, ...] = ()
+    pages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a file is known to hold: its slices, from an offset on."""
+
+    body: int = 0
+    slices: tuple[Slice, ...] = ()
+
+    def get(self, body: int, index: int) -> Slice | None:
+        """Return a slice; None where nothing is known."""
+        return self.slices[index] if body == self.body and index < len(self.slices) else None
+
+
+def cut(extents: Iterable[tuple[int, memoryview]], body: int, size: int) -> Iterator[Parts]:
+    """Cut bytes into slices; what lies between them is zeros.
+
+    Parameters
+    ----------
+    extents : iterable of (int, memoryview)
+        Offsets in the file and bytes that do not overlap.
+    body, size : int
+        Where the slices begin and end.
+
+    Yields
+    ------
+    list of memoryview
+        The bytes of one slice, in parts.
+    """
+    parts: Parts = []
+    room = SLICE
+    for data in _without_gaps(sorted(extents, key=lambda extent: extent[0]), body, size):
+        at = 0
+        while at < len(data):
+            piece = data[at : at + room]
+            parts.append(piece)
+            at += len(piece)
+            room -= len(piece)
+            if not room:
+                yield parts
+                parts, room = [], SLICE
+    if parts:
+        yield parts
+
+
+def _without_gaps(extents: Sequence[tuple[int, memoryview]], at: int, end: int) -> Iterator[memoryview]:
+    for offset, data in [*extents, (end, memoryview(b""))]:
+        if offset < at:
+            raise ValueError(f"what lies at {offset} overlaps what lies before it")
+        while at < offset:
+            yield _ZEROS[: min(offset - at, SLICE)]
+            at += min(offset - at, SLICE)
+        yield data
+        at += len(data)
+
+
+def write(draft: _fs.Draft, slices: Iterable[Parts], body: int, under: Known, newest: Known) -> Known:
+    """Write what is not there yet.
+
+    Parameters
+    ----------
+    draft : Draft
+        The file; it has its final length.
+    slices : iterable of list of memoryview
+        All that it is to hold from ``body`` on.
+    body : int
+        Where the slices begin.
+    under : Known
+        What the file holds; of a new file that is zeros.
+    newest : Known
+        What was last written to any file: digests that are known need not be taken again.
+
+    Returns
+    -------
+    Known
+        What the file holds now.
+    """
+    found = []
+    for index, parts in enumerate(slices):
+        one = _look(parts, newest.get(body, index))
+        at = body + index * SLICE
+        for low, high in _changed(parts, one, under.get(body, index), new=not under.slices):
+            draft.put(at + low, _part(parts, low, high))
+        found.append(one)
+    return Known(body, tuple(found))
+
+
+def digest(parts: Parts) -> bytes:
+    """Digest bytes that are given in parts."""
+    if len(parts) == 1:
+        return xxhash.xxh3_128_digest(parts[0])
+    hasher = xxhash.xxh3_128()
+    for part in parts:
+        hasher.update(part)
+    return hasher.digest()
+
+
+def _look(parts: Parts, last: Slice | None) -> Slice:
+    size = sum(map(len, parts))
+    if _is_zeros(parts):
+        return _zeros(size)
+    found = digest(parts)
+    return last if last is not None and last.size == size and last.digest == found else Slice(size, found)
+
+
+_OF_ZEROS: dict[int, Slice] = {}
+
+
+def _is_zeros(parts: Parts) -> bool:
+    return all(part.obj is _ZEROS.obj for part in parts)
+
+
+def _zeros(size: int) -> Slice:
+    if size not in _OF_ZEROS:
+        if len(_OF_ZEROS) > SLICE // PAGE:
+            _OF_ZEROS.clear()
+        _OF_ZEROS[size] = Slice(size, xxhash.xxh3_128_digest(_ZEROS[:size]))
+    return _OF_ZEROS[size]
+
+
+def _changed(parts: Parts, now: Slice, old: Slice | None, *, new: bool) -> list[tuple[int, int]]:
+    """Tell which bytes of a slice have to be written, as runs from low to high."""
+    if new and _is_zeros(parts):
+        return []
+    if old is not None and old.size == now.size and old.digest == now.digest:
+        # What either of them knows of its pages is true of both.
+        now.probes, now.pages = now.probes or old.probes, now.pages or old.pages
+        return []
+    whole = [(0, now.size)]
+    if now.size < _LEAST:
+        return whole
+    if not now.probes:
+        now.probes = tuple(_page(parts, place, now.size) for place in _places(now.size))
+    if old is None or old.size != now.size or not old.probes or sum(map(ne, old.probes, now.probes)) >= _MANY:
+        return whole
+    if not now.pages:
+        data = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+        now.pages = tuple(xxhash.xxh3_64_intdigest(data[at : at + PAGE]) for at in range(0, now.size, PAGE))
+    runs = _runs(old.pages, now.pages, now.size) if old.pages else whole
+    return runs if sum(high - low + _SEEK for low, high in runs) < now.size else whole
+
+
+def _places(size: int) -> range:
+    """Choose pages to look at: spread over the slice, and not all a power of two apart."""
+    step = size // _PROBES // PAGE * PAGE + (PAGE if size // _PROBES // PAGE % 2 == 0 else 0)
+    return range(0, min(size, step * _PROBES), step)
+
+
+def _page(parts: Parts, at: int, size: int) -> int:
+    pieces = _part(parts, at, min(at + PAGE, size))
+    return xxhash.xxh3_64_intdigest(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+
+def _part(parts: Parts, low: int, high: int) -> Parts:
+    if len(parts) == 1:
+        return [parts[0][low:high]]
+    found, at = [], 0
+    for part in parts:
+        if at < high and low < at + len(part):
+            found.append(part[max(low - at, 0) : high - at])
+        at += len(part)
+    return found
+
+
+def _runs(old: Sequence[int], now: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """Join pages that differ and lie side by side."""
+    runs: list[tuple[int, int]] = []
+    for page, differs in enumerate(map(ne, old, now)):
+        if differs:
+            low = page * PAGE
+            if runs and runs[-1][1] == low:
+                runs[-1] = (runs[-1][0], min(low + PAGE, size))
+            else:
+                runs.append((low, min(low + PAGE, size)))
+    return runs
