@@ -21,7 +21,7 @@ from nbresume import _fs, _processes
 from nbresume._capture import Definitions, capture
 from nbresume._store import Snapshot, SnapshotError, Store
 from nbresume._store._seal import Seal
-from nbresume._store._writer import SMALL
+from nbresume._store._staging import SMALL
 from nbresume._types import FORMAT
 from nbresume.errors import BusyError, CorruptError, NotFoundError, StoreError
 

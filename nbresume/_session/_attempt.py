@@ -247,7 +247,7 @@ class Attempt:
         if staged.is_copied:
             self.commits.behind(staged, facts, began)
         else:
-            self.commits.now(staged, facts, began)
+            self.commits.now(staged, facts, began, is_last="end" in meta)
             self.settle()
         return meta, staged.is_copied
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from .._policy import Keep
-from .._store import Claim, RunFolder, Snapshot, Staged
+from .._store import Claim, RunFolder, Snapshot, Staged, with_bases
 from .._types import Json
 
 
@@ -81,8 +81,8 @@ class Commits:
         self.begun()
         self._thread.start()
 
-    def now(self, staged: Staged, facts: Json, began: float) -> None:
-        """Commit a snapshot before the loop goes on.
+    def now(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
+        """Commit a snapshot before the loop goes on; the last one of a run stands by itself.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Commits:
         self.wait()
         self._hold()
         try:
-            self._commit(staged, facts, began)
+            self._commit(staged, facts, began, is_last=is_last)
         finally:
             self._let_go()
 
@@ -130,22 +130,37 @@ class Commits:
         finally:
             self.done(time.thread_time())
 
-    def _commit(self, staged: Staged, facts: Json, began: float) -> None:
+    def _commit(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
         snapshot = Snapshot(staged.path)
-        going = set(self._keep.to_prune([*(one.seq for one in self._there), snapshot.seq]))
+        going = self._going(snapshot)
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
-        written = self.writer.commit(staged, retired.path if retired is not None else None)
+        written = self.writer.commit(staged, retired.path if retired is not None else None, whole=is_last)
         self._there.append(snapshot)
         seconds = time.perf_counter() - began
         facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}
         self._run.note("snapshot", self._number, snapshot=snapshot.ident, **facts)
         self._claim.check()  # what another attempt went on from is not ours to prune
+        going = self._going()
         gone = [one for one in self._there if one.seq in going]
         self._run.prune(going, self._number, gone)
         for one in gone:
             self.writer.forget(one.path)
         self._there = [one for one in self._there if one.seq not in going]
         self._kept = [one.seq for one in self._there]
+
+    def _going(self, *coming: Snapshot) -> set[int]:
+        """Tell which snapshots no one needs once another has come: not kept, and none that is kept is built on them."""
+        there = [*self._there, *coming]
+        going = set(self._keep.to_prune([one.seq for one in there]))
+        staying = [one for one in there if one.seq not in going]
+        if coming:  # what it will be built on, if on any, is the newest
+            staying += self._there[-1:]
+        elif staying[-1].base and self._keep.latest > 1:
+            # All that is kept hangs on one file, then: the whole one before it stays, too.
+            chain = with_bases(staying[-1:], there)
+            staying += [one for one in there if not one.base and one.ident not in chain][-1:]
+        needed = with_bases([one for one in staying if one not in coming], there)
+        return {one.seq for one in there if one.seq in going and one.ident not in needed}
 
     def _may_be_written_over(self, snapshot: Snapshot, going: set[int]) -> bool:
         """Whether a snapshot goes with this commit, is ours, and is not the newest: that one has to stay until then."""

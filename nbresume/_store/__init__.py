@@ -6,8 +6,9 @@ from ._index import Elsewhere, elsewhere, enter
 from ._owner import Claim
 from ._run import RunFolder, Store
 from ._seal import SnapshotError
-from ._snapshot import Snapshot
-from ._writer import Staged, Writer
+from ._snapshot import Snapshot, with_bases
+from ._staging import Staged
+from ._writer import Writer
 
 __all__ = [
     "Claim",
@@ -20,4 +21,5 @@ __all__ = [
     "Writer",
     "elsewhere",
     "enter",
+    "with_bases",
 ]

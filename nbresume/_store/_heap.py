@@ -12,6 +12,8 @@ from ._layout import PAGE
 
 _SPARE = 4
 """What may grow gets a quarter more room than it needs."""
+_DOUBLED = 1 << 26
+"""Bytes up to which a heap that has grown is made twice as large. What is not used takes no room on the disk."""
 
 
 class Heap:
@@ -51,7 +53,8 @@ class Heap:
         end = max((offset + room for offset, room in kept.values()), default=0)
         if end > self.capacity or end < self.capacity // 2:
             # Some more than is needed: each other capacity is another schema, and all that lies behind moves.
-            self.capacity = _pages(end + end // (_SPARE if self.capacity else _SPARE * _SPARE))
+            more = max(end // _SPARE, min(end, _DOUBLED)) if self.capacity else end // _SPARE**2
+            self.capacity = _pages(end + more)
         self.capacity = max(self.capacity, PAGE)
         used = sum(room for _, room in kept.values())
         if used < end // 2:

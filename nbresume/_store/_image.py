@@ -59,6 +59,11 @@ class Known:
     body: int = 0
     slices: tuple[Slice, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return self.body + sum(one.size for one in self.slices)
+
     def get(self, body: int, index: int) -> Slice | None:
         """Return a slice; None where nothing is known."""
         return self.slices[index] if body == self.body and index < len(self.slices) else None
@@ -106,35 +111,85 @@ def _without_gaps(extents: Sequence[tuple[int, memoryview]], at: int, end: int) 
         at += len(data)
 
 
-def write(draft: _fs.Draft, slices: Iterable[Parts], body: int, under: Known, newest: Known) -> Known:
+def write(  # a file, its bytes, and what is known of others
+    draft: _fs.Draft,
+    slices: Sequence[Parts],
+    body: int,
+    *,
+    under: Known,
+    newest: Known,
+    looked: Sequence[Slice] = (),
+) -> Known:
     """Write what is not there yet.
 
     Parameters
     ----------
     draft : Draft
         The file; it has its final length.
-    slices : iterable of list of memoryview
+    slices : sequence of list of memoryview
         All that it is to hold from ``body`` on.
     body : int
         Where the slices begin.
     under : Known
         What the file holds; of a new file that is zeros.
     newest : Known
-        What was last written to any file: digests that are known need not be taken again.
+        What the newest snapshot holds: what is known of its pages need not be found out again.
+    looked : sequence of Slice
+        The first slices, as far as they have been looked at.
 
     Returns
     -------
     Known
         What the file holds now.
     """
-    found = []
+    found = list(looked)
     for index, parts in enumerate(slices):
-        one = _look(parts, newest.get(body, index))
+        if index == len(found):
+            found.append(_look(parts, newest.get(body, index)))
         at = body + index * SLICE
-        for low, high in _changed(parts, one, under.get(body, index), new=not under.slices):
-            draft.put(at + low, _part(parts, low, high))
-        found.append(one)
+        for low, high in _changed(parts, found[index], under.get(body, index), seek=_SEEK, new=not under.slices):
+            draft.put(at + low, part_of(parts, low, high))
     return Known(body, tuple(found))
+
+
+def compare(
+    slices: Sequence[Parts], body: int, newest: Known, room: int, looked: list[Slice]
+) -> list[tuple[int, int, int]] | None:
+    """Find what differs from the newest snapshot.
+
+    Parameters
+    ----------
+    slices : sequence of list of memoryview
+        All that is to be saved from ``body`` on.
+    body : int
+        Where the slices begin.
+    newest : Known
+        What the newest snapshot holds.
+    room : int
+        Bytes that may differ.
+    looked : list of Slice
+        Is filled with what is found out of the slices, as far as they are looked at.
+
+    Returns
+    -------
+    list of (int, int, int) or None
+        Number of a slice, and where in it a run of other bytes begins and ends; None where more than ``room`` differs.
+    """
+    runs: list[tuple[int, int, int]] = []
+    untold = 0
+    for index, parts in enumerate(slices):
+        old = newest.get(body, index)
+        now = _look(parts, old)
+        looked.append(now)
+        changed = _changed(parts, now, old)
+        runs += [(index, low, high) for low, high in changed]
+        if now.pages and old is not None and not old.pages:
+            untold += now.size  # not all of it has changed, but which pages shows the next time: look at all slices
+        else:
+            room -= sum(high - low for low, high in changed)
+        if room < 0:
+            return None
+    return runs if untold <= room else None
 
 
 def digest(parts: Parts) -> bytes:
@@ -170,7 +225,7 @@ def _zeros(size: int) -> Slice:
     return _OF_ZEROS[size]
 
 
-def _changed(parts: Parts, now: Slice, old: Slice | None, *, new: bool) -> list[tuple[int, int]]:
+def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new: bool = False) -> list[tuple[int, int]]:
     """Tell which bytes of a slice have to be written, as runs from low to high."""
     if new and _is_zeros(parts):
         return []
@@ -189,7 +244,7 @@ def _changed(parts: Parts, now: Slice, old: Slice | None, *, new: bool) -> list[
         data = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
         now.pages = tuple(xxhash.xxh3_64_intdigest(data[at : at + PAGE]) for at in range(0, now.size, PAGE))
     runs = _runs(old.pages, now.pages, now.size) if old.pages else whole
-    return runs if sum(high - low + _SEEK for low, high in runs) < now.size else whole
+    return runs if sum(high - low + seek for low, high in runs) < now.size else whole
 
 
 def _places(size: int) -> range:
@@ -199,11 +254,12 @@ def _places(size: int) -> range:
 
 
 def _page(parts: Parts, at: int, size: int) -> int:
-    pieces = _part(parts, at, min(at + PAGE, size))
+    pieces = part_of(parts, at, min(at + PAGE, size))
     return xxhash.xxh3_64_intdigest(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
-def _part(parts: Parts, low: int, high: int) -> Parts:
+def part_of(parts: Parts, low: int, high: int) -> Parts:
+    """Return the bytes of a slice from ``low`` to ``high``, in parts."""
     if len(parts) == 1:
         return [parts[0][low:high]]
     found, at = [], 0

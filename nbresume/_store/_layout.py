@@ -21,10 +21,11 @@ SEAL = PAGE
 """Bytes before the HDF5 file proper, which HDF5 leaves to its users (a *user block*)."""
 
 META, DIGESTS, HEAP = "nbresume/meta", "nbresume/digests", "nbresume/heap"
+RUNS, PIECES = "nbresume/runs", "nbresume/pieces"
 
 
-class Variable(NamedTuple):
-    """A top-level array that is a dataset of its own."""
+class Dataset(NamedTuple):
+    """An array in the file."""
 
     name: str
     shape: tuple[int, ...]
@@ -40,7 +41,7 @@ class Layout:
     size : int
         Of the file, in bytes.
     body : int
-        Where the heap and the arrays begin. Before it lie the seal, the JSON and the digests.
+        Where what changes begins; before it lie the seal, the JSON and the digests.
     offsets : dict of str to int
         Where the bytes of each dataset begin.
     parts : tuple of (int, bytes)
@@ -53,18 +54,18 @@ class Layout:
     parts: tuple[tuple[int, bytes], ...]
 
 
-@functools.lru_cache(maxsize=8)
-def lay_out(variables: tuple[Variable, ...], meta: int, digests: int, heap: int) -> Layout:
+@functools.lru_cache(maxsize=48)
+def lay_out(meta: int, digests: int, body: tuple[Dataset, ...]) -> Layout:
     """Let HDF5 lay out a file.
 
     Parameters
     ----------
-    variables : tuple of Variable
-        The arrays that are datasets, in the order in which they lie in the file.
-    meta, heap : int
-        Bytes of the JSON and of the heap.
+    meta : int
+        Bytes of the JSON.
     digests : int
         Digests of 16 bytes.
+    body : tuple of Dataset
+        What follows, in the order in which it lies in the file.
 
     Returns
     -------
@@ -80,16 +81,11 @@ def lay_out(variables: tuple[Variable, ...], meta: int, digests: int, heap: int)
     making.set_userblock(SEAL)
     making.set_file_space_strategy(h5f.FSPACE_STRATEGY_NONE, False, 1)  # no small thing in an older gap
     handle = h5f.create(b"snapshot", h5f.ACC_TRUNC, fapl=access, fcpl=making)
-    plan: list[tuple[str, tuple[int, ...], str]] = [
-        (META, (meta,), "u1"),
-        (DIGESTS, (digests, 16), "u1"),
-        (HEAP, (heap,), "u1"),
-        *((f"vars/{one.name}", one.shape, one.dtype) for one in variables),
-    ]
-    offsets = {name: _dataset(handle, name, shape, dtype) for name, shape, dtype in plan}
+    plan = (Dataset(META, (meta,), "u1"), Dataset(DIGESTS, (digests, 16), "u1"), *body)
+    offsets = {one.name: _dataset(handle, *one) for one in plan}
     handle.close()
     parts = tuple(sorted(file.parts.items()))
-    return Layout(file.end, offsets[HEAP], offsets, parts)
+    return Layout(file.end, offsets[body[0].name], offsets, parts)
 
 
 def _dataset(file: Any, name: str, shape: tuple[int, ...], dtype: str) -> int:

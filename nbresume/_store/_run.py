@@ -36,7 +36,8 @@ from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
 from ._seal import SnapshotError
 from ._snapshot import Snapshot
-from ._writer import BlockLike, Writer
+from ._staging import BlockLike
+from ._writer import Writer
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
 
@@ -206,7 +207,7 @@ class RunFolder:
 
     def writer(self) -> Writer:
         """Return what writes snapshots of this run; it remembers what it wrote, and writes only what has changed."""
-        return Writer(self.path / "snapshots")
+        return Writer()
 
     def snapshot_path(self, attempt: int, seq: int) -> Path:
         """Return the path of a snapshot that is to be written."""
@@ -236,7 +237,7 @@ class RunFolder:
 
     def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
         """Keep a result for all later attempts."""
-        writer = Writer(self.path / "once")
+        writer = Writer()
         writer.commit(writer.stage(self.kept_path(key), meta, stream, tables, blocks))
 
     def kept(self, key: str) -> Snapshot | None:

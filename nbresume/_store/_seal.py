@@ -79,6 +79,11 @@ class Seal:
         return cls(json.loads(facts), json.loads(signature))
 
 
+def page_digest(page: bytes) -> str:
+    """Digest the page, for a delta that is built on the file."""
+    return xxhash.xxh3_128_hexdigest(page)
+
+
 def sha256(data: bytes | memoryview) -> str:
     """Digest bytes so that nobody can make others with the same digest."""
     return hashlib.sha256(data).hexdigest()

@@ -14,23 +14,19 @@ are, and the digests cover every byte of the file.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from .._types import Json
+from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
 from ._layout import SEAL
 from ._seal import Seal, SnapshotError, sha256
-
-_MOST_PARTS = 512
 
 
 class Snapshot:
@@ -47,6 +43,7 @@ class Snapshot:
         attempt, _, seq = path.stem.partition("-")
         self.attempt, self.seq = int(attempt), int(seq)
         self._meta: Json = {}
+        self._seal: Seal | None = None
 
     @staticmethod
     def name(attempt: int, seq: int) -> str:
@@ -64,11 +61,27 @@ class Snapshot:
         return self.attempt, self.seq
 
     @property
+    def seal(self) -> Seal:
+        """What its first page says."""
+        if self._seal is None:
+            self._seal = read_seal(self.path)
+        return self._seal
+
+    @property
+    def base(self) -> str:
+        """The snapshot that it is built on; empty where it stands by itself."""
+        return str(self.seal.facts["base"][0]) if "base" in self.seal.facts else ""
+
+    @property
     def meta(self) -> Json:
         """Where the run stands, checked against its digest."""
         if not self._meta:
-            with self._open() as (file, seal):
-                self._meta = json.loads(_proven(file, seal, "meta"))
+            with opened(self.path) as content:
+                offset, size, known = content.seal.facts["meta"]
+                text = content.head()[offset - SEAL : offset - SEAL + size]
+            if sha256(text) != known:
+                raise SnapshotError("meta has changed since it was written")
+            self._meta = json.loads(text)
         return self._meta
 
     def verify(self) -> None:
@@ -77,18 +90,17 @@ class Snapshot:
         Raises
         ------
         SnapshotError
-            When the file is truncated, foreign, changed or of a newer format.
+            When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
-        self.read({})
-        _ = self.meta
+        self._read({}, whole=True)
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
         """Return the pickle stream and the tables, checked."""
-        with self._open() as (file, seal):
-            return _proven(file, seal, "objects"), _proven(file, seal, "tables")
+        with opened(self.path) as content:
+            return _proven(content, "objects"), _proven(content, "tables")
 
     def read(self, targets: Mapping[int, NDArray[Any]]) -> None:
-        """Fill arrays with blocks, straight from the file, and check every byte of it on the way.
+        """Fill arrays with blocks, straight from the file, and check every byte of the state on the way.
 
         Parameters
         ----------
@@ -98,106 +110,72 @@ class Snapshot:
         Raises
         ------
         SnapshotError
-            When the file is truncated, foreign, changed or of a newer format.
+            When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
-        blocks = self.meta["blocks"]
-        with self._open() as (file, seal):
-            body, size = seal.facts["body"], seal.facts["size"]
-            head = _bytes(file, SEAL, body - SEAL)
-            if xxhash.xxh3_128_hexdigest(head) != seal.facts["head"]:
-                raise SnapshotError("its head has changed since it was written")
-            offset, count = seal.facts["digests"]
-            known = head[offset - SEAL : offset - SEAL + 16 * count]
-            starts = self.meta["offsets"]
-            wanted: list[tuple[int, memoryview]] = []
-            aside: list[tuple[NDArray[Any], NDArray[Any]]] = []
-            for index, target in targets.items():
-                name, at = blocks[index]
-                straight = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
-                if straight is not target:
-                    aside.append((target, straight))
-                if straight.nbytes:
-                    wanted.append((starts[name] + at, straight.reshape(-1).view("u1").data))
+        self._read(targets, whole=False)
+
+    def _read(self, targets: Mapping[int, NDArray[Any]], *, whole: bool) -> None:
+        meta = self.meta
+        wanted: list[tuple[int, memoryview]] = []
+        aside: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        for index, target in targets.items():
+            name, at = meta["blocks"][index]
+            straight = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
+            if straight is not target:
+                aside.append((target, straight))
+            if straight.nbytes:
+                wanted.append((meta["offsets"][name] + at, straight.reshape(-1).view("u1").data))
+        with opened(self.path) as content:
+            if whole:
+                content.check_delta()
+            offset, _ = content.seal.facts["digests"]
+            known = memoryview(content.head())[offset - SEAL :]
+            body, size = content.image
             scratch = memoryview(bytearray(min(SLICE, size - body)))
             for number, parts in enumerate(cut(wanted, body, size)):
-                filled = _fill(file, body + number * SLICE, parts, scratch)
+                filled = _with_scratch(parts, scratch)
+                content.read(body + number * SLICE, filled)
                 if digest(filled) != known[16 * number : 16 * number + 16]:
-                    raise SnapshotError(f"{self._at(body + number * SLICE)} has changed since it was written")
-            for target, straight in aside:
-                target[...] = straight
-
-    def _at(self, offset: int) -> str:
-        """Name what lies at an offset, for a person."""
-        starts: dict[str, int] = self.meta["offsets"]
-        inside = [(start, name) for name, start in starts.items() if start < offset + SLICE]
-        return max(inside)[1]
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[tuple[int, Seal]]:
-        try:
-            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise SnapshotError(f"it can't be opened: {error.strerror}") from error
-        try:
-            seal = Seal.read(os.pread(file, SEAL, 0))
-            size = os.fstat(file).st_size
-            if seal.facts["size"] != size:
-                raise SnapshotError(f"it has {size:,} bytes instead of {seal.facts['size']:,}")
-            if seal.facts["snapshot"] != self.ident:
-                raise SnapshotError(f"it holds {seal.facts['snapshot']}, under another name")
-            yield file, seal
-        except OSError as error:
-            raise SnapshotError(f"it can't be read: {error.strerror}") from error
-        finally:
-            os.close(file)
+                    what = _at(meta["offsets"], body + number * SLICE)
+                    raise SnapshotError(f"{what} has changed since it was written")
+        for target, straight in aside:
+            target[...] = straight
 
 
-def _proven(file: int, seal: Seal, name: str) -> bytes:
+def _at(starts: Mapping[str, int], offset: int) -> str:
+    """Name what lies at an offset, for a person."""
+    return max((start, name) for name, start in starts.items() if start < offset + SLICE)[1]
+
+
+def _proven(content: Content, name: str) -> bytes:
     """Read a part that the signature covers."""
-    offset, size, digest = seal.facts[name]
-    data = _bytes(file, offset, size)
-    if sha256(data) != digest:
+    offset, size, known = content.seal.facts[name]
+    data = content.take(offset, size)
+    if sha256(data) != known:
         raise SnapshotError(f"{name} has changed since it was written")
     return data
 
 
-def _bytes(file: int, offset: int, size: int) -> bytes:
-    found = bytearray(size)
-    _pread(file, offset, [memoryview(found)])
-    return bytes(found)
-
-
-def _fill(file: int, offset: int, parts: Parts, scratch: memoryview) -> Parts:
-    """Read one slice into its parts; where none is wanted, and where there are too many, into scratch memory."""
-    if len(parts) > _MOST_PARTS:
-        size = sum(map(len, parts))
-        _pread(file, offset, [scratch[:size]])
-        at = 0
-        for part in parts:
-            if not part.readonly:
-                part[:] = scratch[at : at + len(part)]
-            at += len(part)
-        return [scratch[:size]]
+def _with_scratch(parts: Parts, scratch: memoryview) -> Parts:
+    """Put scratch memory where nothing is wanted."""
     used = 0
-    filled = []
+    found = []
     for part in parts:
-        if part.readonly:  # zeros between what is wanted
-            filled.append(scratch[used : used + len(part)])
-            used += len(part)
-        else:
-            filled.append(part)
-    _pread(file, offset, filled)
-    return filled
+        found.append(scratch[used : used + len(part)] if part.readonly else part)
+        used += len(part) if part.readonly else 0
+    return found
 
 
-def _pread(file: int, offset: int, parts: Parts) -> None:
-    left = list(parts)
-    while left:
-        done = os.preadv(file, left, offset)
-        if not done:
-            raise SnapshotError("it ends too early")
-        offset += done
-        while left and done >= len(left[0]):
-            done -= len(left.pop(0))
-        if done:
-            left[0] = left[0][done:]
+def with_bases(staying: Iterable[Snapshot], there: Iterable[Snapshot]) -> set[str]:
+    """Return the names of snapshots, and of all that they are built on."""
+    known = {one.ident: one for one in there}
+    found: set[str] = set()
+    for snapshot in staying:
+        ident = snapshot.ident
+        while ident and ident not in found:
+            found.add(ident)
+            try:
+                ident = known[ident].base if ident in known else ""
+            except SnapshotError:
+                break
+    return found
