@@ -211,7 +211,7 @@ class Pace:
 
     def taken(self, stall: float) -> None:
         """Learn that a snapshot was taken at this boundary, and for how many seconds the loop waited for it."""
-        self._settle()
+        self._settle(stall)
         self._boundaries = 0
         self._costs[2:] = []
         self._costs.append(0.0)
@@ -263,26 +263,26 @@ class Pace:
 
     # ------------------------------------------------------------------ the account of auto
 
-    def _settle(self) -> None:
-        """Bring the account up to now: what the loop has paid, and what commits behind it have cost."""
-        now = self._clock.now()
-        credit = self._costs[-1] if self._costs else 0.0
-        self._debt = max(self._debt - self._budget * (now - self._at), -credit)
-        self._at = now
+    def _settle(self, stall: float = 0.0) -> None:
+        """Bring the account up to now: what the loop has paid by running, and what commits behind it have cost."""
+        now, behind = self._clock.now(), 0.0
         while self._background:
-            self._charge(self._background.popleft())
+            behind += self._background.popleft()
+        credit = self._costs[-1] if self._costs else 0.0
+        ran = now - self._at - stall - behind
+        self._at = now
+        self._debt = max(self._debt - self._budget * ran, -credit)
+        if behind and self._costs:
+            self._charge(behind)
 
     def _charge(self, cost: float) -> None:
-        """Owe what the latest snapshot cost; for the seconds that it took, the loop has paid nothing."""
+        """Owe what the latest snapshot cost."""
         costs = self._costs
-        if not costs:
-            return
-        costs[-1] += max(0.0, cost)
-        owed = max(0.0, cost)
+        costs[-1] += cost
         if len(costs) == _KNOWN:
             before, self._forgiven = self._forgiven, max(0.0, costs[0] - costs[1])
-            owed += before - self._forgiven
-        self._debt = min(self._debt + (1 + self._budget) * owed, self._budget * self._max_wait)
+            cost += before - self._forgiven
+        self._debt = min(self._debt + cost, self._budget * self._max_wait)
 
 
 _KNOWN = 2
