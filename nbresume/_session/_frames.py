@@ -45,7 +45,7 @@ class Frame:
     iteration : Iteration or None
         Where the items of a ``for`` come from.
     turns : generator or None
-        The turns of a ``while``.
+        The turns of a ``while`` that has an ``else``.
     pyframe : frame or None
         The running frame of a followed function.
     """

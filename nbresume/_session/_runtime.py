@@ -223,7 +223,8 @@ class Runtime(Points):
             self._hand_over()
         step = None if self.live else self._step()
         count = 0 if step is None else int(step["count"])
-        frame = self._push(number, "while", label=self.unit.loops[number].label, count=count)
+        plan = self.unit.loops[number]
+        frame = self._push(number, "while", label=plan.label, count=count)
         if step is None:
             turns = self._turns(frame, in_progress=False, first=True)
         elif self._way is not None and len(self.stack) < len(self._way.frames):
@@ -231,7 +232,8 @@ class Runtime(Points):
         else:
             self._arrive()
             turns = self._turns(frame, in_progress=False, first=False)
-        frame.turns = turns
+        if plan.has_else:
+            frame.turns = turns
         return turns
 
     def _turns(self, frame: Frame, *, in_progress: bool, first: bool) -> Generator[bool, None, None]:

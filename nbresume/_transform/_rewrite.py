@@ -298,7 +298,10 @@ class _Unit:
         number = self.number(node, "while")
         label = ast.unparse(node.test)
         live, after = frozenset(self._needs.head[node]), frozenset(self._needs.after[node])
-        self.loops[number] = LoopPlan(number, node.lineno, "while", label, live, after, frozenset(made))
+        has_else = bool(node.orelse)
+        self.loops[number] = LoopPlan(
+            number, node.lineno, "while", label, live, after, frozenset(made), has_else=has_else
+        )
         self.statements.append((node.lineno, f"while {label}:", "loop", "goes on where it stood"))
         self.is_setup = False
         test, body = node.test, node.body
