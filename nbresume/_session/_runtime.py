@@ -1,6 +1,7 @@
 """What the rewritten cell talks to: the cursor while the code is live, and the way back while it is not.
 
-The hot path is ``_items``: one yield, one count, one look at ``pace.due``. All else happens at boundaries.
+The hot paths are ``_items`` and ``_turns``: one yield, one count, one look at ``pace.due``, and one more count where
+the rule counts boundaries. All else happens at boundaries.
 """
 
 from __future__ import annotations
@@ -172,15 +173,24 @@ class Runtime(Points):
         for item in head:
             yield item
             frame.count += 1
-            if not self.live or (pace.due and not self._boundary(frame)):
+            if not self.live or (pace.asks() and not self._boundary(frame)):
                 return
-        if first and pace.due and not self._boundary(frame):
+        if first and pace.asks() and not self._boundary(frame):
             return
-        for item in source:
-            yield item
-            frame.count += 1
-            if pace.due and not self._boundary(frame):
-                return
+        if pace.counts:
+            for item in source:
+                yield item
+                frame.count += 1
+                if pace.left > 1 and not pace.due:
+                    pace.left -= 1
+                elif not self._boundary(frame):
+                    return
+        else:
+            for item in source:
+                yield item
+                frame.count += 1
+                if pace.due and not self._boundary(frame):
+                    return
         frame.exhausted = True
 
     def _cursor(self) -> Json:
@@ -242,8 +252,15 @@ class Runtime(Points):
         if in_progress:
             yield True
             frame.count += 1
-        if not self.live or ((first or in_progress) and pace.due and not self._boundary(frame)):
+        if not self.live or ((first or in_progress) and pace.asks() and not self._boundary(frame)):
             return
+        while pace.counts:
+            yield False
+            frame.count += 1
+            if pace.left > 1 and not pace.due:
+                pace.left -= 1
+            elif not self._boundary(frame):
+                return
         while True:
             yield False
             frame.count += 1
@@ -269,7 +286,7 @@ class Runtime(Points):
         frame = self._frame(number)
         frame.done, frame.turns = True, None
         # Exhausted without an 'else', nothing has run since the boundary before.
-        if self.pace.due and not (frame.exhausted and not self.unit.loops[number].has_else):
+        if not (frame.exhausted and not self.unit.loops[number].has_else) and self.pace.asks():
             self._boundary(frame)
         if frame.iteration not in self._advanced.values():  # which a later loop may go on with
             self._guards.pop(id(frame.iteration), None)
