@@ -599,6 +599,67 @@ def test_a_forked_child_can_use_the_pace_and_end():
     pace.stop()
 
 
+# ------------------------------------------------------------------ real cells
+
+SHAPES = {
+    "for": "for i in range(23):\n    log.append(i)",
+    "while": "while len(log) < 23:\n    log.append(0)",
+    "while else": "while len(log) < 23:\n    log.append(0)\nelse:\n    log.append(1)",
+    "nested": "for i in range(6):\n    for j in range(i):\n        log.append(j)\n    n = i\n    while n:\n        n -= 1\n        if n == 2: break\n    log.append(n)",
+    "function": "for i in range(6):\n    work(i)",
+}
+
+
+def places(notebook, name, options, cell):
+    """Run a cell and return where its snapshots are."""
+    notebook.run("log = []")
+    notebook.run(f"%%resumable {name} --vars log {options}\n{cell}")
+    return [event.facts["where"] for event in notebook.store.find(name).events() if event.kind == "snapshot"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_nth_boundary_of_a_real_cell_is_a_snapshot_wherever_it_lies(notebook, shape):
+    """Boundary 0, the one after the first iteration, each N-th from there, and the end."""
+    notebook.run("def work(n):\n    for k in range(n):\n        log.append(k)\n")
+    *each, end = places(notebook, "each", "--every 1", SHAPES[shape])
+    first = next(k for k, where in enumerate(each) if k and where != "the start")
+    for n in (2, 3, 7, 1000):
+        for rule in (f"{n}", f"{n} | 1h"):
+            *found, last = places(notebook, f"by{n}{len(rule)}", f"--every '{rule}'", SHAPES[shape])
+            assert found == [*each[: first + 1], *each[first + n :: n]], rule
+            assert last == end
+
+
+def test_the_budget_and_the_longest_wait_decide_how_often_a_real_loop_is_saved(notebook):
+    notebook.run("import time")
+    cell = "for i in range(150):\n    time.sleep(0.004)\n    log.append(i)"
+    seldom = places(notebook, "seldom", "--budget 0.01%", cell)
+    assert len(seldom) == 3  # boundary 0, the one after the first iteration, and the end
+    assert len(places(notebook, "often", "--budget 100%", cell)) > 6
+    assert len(places(notebook, "soon", "--budget 0.01% --max-wait 0.05s", cell)) > 6
+
+
+def test_the_options_come_through_every_door(notebook, monkeypatch):
+    from nbresume._magic._config import NBResume
+    from nbresume._transform import CellOptions
+
+    config = NBResume()
+
+    def options(line="t"):
+        found = CellOptions.from_line(line, config.defaults())
+        return found.budget, found.max_wait, found.sync
+
+    assert options() == (0.05, 600.0, False)
+    config.budget, config.max_wait, config.sync = 0.2, "1m", True
+    assert options() == (0.2, 60.0, True)
+    config.budget = "30%"
+    assert options() == (0.3, 60.0, True)
+    for name, value in (("BUDGET", "0.01"), ("MAX_WAIT", "2h"), ("SYNC", "no")):
+        monkeypatch.setenv(f"NBRESUME_{name}", value)
+    assert options() == (0.01, 7200.0, False)
+    assert options("t --budget 7% --max-wait 3s --sync") == (pytest.approx(0.07), 3.0, True)
+
+
 @pytest.mark.parametrize("newest", [9, 10, 11, 99, 100, 9999, 10000, 99_999_999, 100_000_000])
 def test_the_newest_stay_across_every_change_of_digits(newest):
     """Numbers are compared as numbers: 10 is newer than 9, whatever a name would sort like."""

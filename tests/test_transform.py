@@ -87,6 +87,7 @@ def test_another_magic_below_is_named():
         ("--vars a train", {"declared": ("a",)}),
         ("train --vars=a", {"declared": ("a",)}),
         ("train --every '10 & 30s'", {"every": Every(count=10, seconds=30.0)}),
+        ("train --budget 2% --max-wait 90s --sync", {"budget": 0.02, "max_wait": 90.0, "sync": True}),
         ("train --keep 5 --keep-every 10", {"keep": Keep(5, 10)}),
         ("train --on-restart fail", {"on_restart": "fail"}),
         ("train --rebuild db,bar", {"rebuild": ("db", "bar")}),

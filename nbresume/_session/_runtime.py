@@ -181,8 +181,8 @@ class Runtime(Points):
             for item in source:
                 yield item
                 frame.count += 1
-                if pace.left > 1 and not pace.due:
-                    pace.left -= 1
+                if (left := pace.left) > 1 and not pace.due:
+                    pace.left = left - 1
                 elif not self._boundary(frame):
                     return
         else:
@@ -257,8 +257,8 @@ class Runtime(Points):
         while pace.counts:
             yield False
             frame.count += 1
-            if pace.left > 1 and not pace.due:
-                pace.left -= 1
+            if (left := pace.left) > 1 and not pace.due:
+                pace.left = left - 1
             elif not self._boundary(frame):
                 return
         while True:
