@@ -21,6 +21,8 @@ MAX_WAIT = 600.0
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _NUMBER = r"\d+(?:\.\d+)?"
+_DAY = 86400.0
+"""Seconds of the longest sleep: a longer one may be no timeout of the system's, and an early alarm does no harm."""
 _SOON = 1e-9
 """Seconds that are no time: what is left of a wait by rounding."""
 
@@ -142,7 +144,7 @@ class Clock:
         when = orders.get()
         while when is not None:
             with contextlib.suppress(queue.Empty):
-                when = orders.get(timeout=max(0.0, when - time.monotonic()))
+                when = orders.get(timeout=min(max(0.0, when - time.monotonic()), _DAY))
                 continue
             self._wake()
             when = orders.get()

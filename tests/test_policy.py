@@ -544,6 +544,17 @@ def test_auto_with_the_real_clock_waits_as_long_as_was_earned():
     pace.stop()
 
 
+def test_a_wait_longer_than_any_timeout_is_one():
+    pace = Pace(Every.parse("99999999999999999h"))
+    assert pace.wants()
+    pace.taken(0.0)
+    (alarm,) = alarms()
+    alarm.join(0.05)
+    assert alarm.is_alive()
+    assert not pace.due
+    pace.stop()
+
+
 def test_stop_leaves_no_thread_behind():
     pace = Pace(Every.parse("1h"))
     assert pace.wants()
