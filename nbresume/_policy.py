@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import re
+import sys
 import threading
 import time
 from collections import deque
@@ -20,6 +21,8 @@ MAX_WAIT = 600.0
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _NUMBER = r"\d+(?:\.\d+)?"
+_DAY = 86400.0
+"""Seconds of the longest sleep: a longer one may be no timeout of the system's, and an early alarm does no harm."""
 _SOON = 1e-9
 """Seconds that are no time: what is left of a wait by rounding."""
 
@@ -141,7 +144,7 @@ class Clock:
         when = orders.get()
         while when is not None:
             with contextlib.suppress(queue.Empty):
-                when = orders.get(timeout=max(0.0, when - time.monotonic()))
+                when = orders.get(timeout=min(max(0.0, when - time.monotonic()), _DAY))
                 continue
             self._wake()
             when = orders.get()
@@ -151,7 +154,8 @@ class Pace:
     """The live side of ``Every``: ``due`` is what the hot loop reads, and nearly all that it reads.
 
     With a rule of seconds a sleeping thread sets ``due``, so that an iteration pays no clock. A body that holds the GIL
-    delays the flag by one boundary at most. A rule of counts has to be told of every boundary: ``due`` stays true.
+    delays the flag by one boundary at most. Where the rule ``counts``, the hot loop also takes one off ``left`` at each
+    boundary it passes, and asks at the last: ``asks`` says the same to whoever is in no hurry.
 
     Under ``auto`` there is no guess at what the next snapshot will cost: each is paid for after it was taken, by the
     loop running on. What it cost is a debt; a second of the loop pays ``budget`` seconds back; with no debt the next
@@ -169,8 +173,8 @@ class Pace:
     """
 
     __slots__ = (
-        *("_at", "_background", "_boundaries", "_budget", "_clock", "_costs", "_debt", "_every", "_forgiven"),
-        *("_in_flight", "_max_wait", "_since", "due", "forced"),
+        *("_at", "_background", "_budget", "_clock", "_costs", "_debt", "_enough", "_every", "_forgiven"),
+        *("_in_flight", "_max_wait", "_since", "counts", "due", "forced", "left"),
     )
 
     def __init__(
@@ -178,7 +182,7 @@ class Pace:
     ) -> None:
         self._every, self._budget, self._max_wait = every, budget, max_wait
         self._clock = clock or Clock()
-        self._boundaries = 0
+        self.counts, self.left, self._enough = every.count is not None, 0, False
         self._since = self._at = self._clock.now()
         self._debt = self._forgiven = 0.0
         self._costs: list[float] = []
@@ -192,34 +196,48 @@ class Pace:
         """Make the next boundary a snapshot; from any thread, or a signal's handler."""
         self.forced = self.due = True
 
+    def asks(self) -> bool:
+        """Whether a boundary has to ask ``wants``; where it has not, it counts as passed."""
+        if self.due or not self.counts:
+            return self.due
+        if self.left > 1:
+            self.left -= 1
+            return False
+        return True
+
     def wants(self) -> bool:
-        """Tell, at a boundary that found ``due`` set, whether it becomes a snapshot.
+        """Tell, at a boundary that has to ask, whether it becomes a snapshot.
 
         While a commit is in flight the seconds of a rule wait for it, and its count does not.
         """
-        self._boundaries += 1
+        self.left -= 1
         if self.forced:
             self.forced = False
             return True
         every = self._every
         if every.count is None:
-            return self._is_time(sleeps=True)
-        enough = self._boundaries >= every.count
-        if every.seconds is None or enough is not every.both:
-            return enough
-        return self._is_time(sleeps=False)
+            return self._is_time()
+        self._enough = self._enough or self.left <= 0
+        if every.seconds is None or self._enough is not every.both:
+            self._lower()
+            return self._enough
+        if self._enough:
+            self.left = sys.maxsize  # it hangs on the time alone now
+        return self._is_time()
 
     def taken(self, stall: float) -> None:
         """Learn that a snapshot was taken at this boundary, and for how many seconds the loop waited for it."""
-        self._settle()
-        self._boundaries = 0
+        self._settle(stall)
         self._costs[2:] = []
         self._costs.append(0.0)
         self._charge(stall)
         self._since = self._clock.now()
-        if self._every.count is None:
-            self.due = True
-            self._is_time(sleeps=True)
+        every = self._every
+        self.left, self._enough = every.count or 0, False
+        if every.auto or (every.seconds is not None and not (every.count and every.both)):
+            self._is_time()
+        else:
+            self._lower()
 
     def committing(self) -> None:
         """Learn that the commit of the snapshot just taken is in flight; ``committed`` has to follow."""
@@ -237,24 +255,29 @@ class Pace:
 
     # ------------------------------------------------------------------ time
 
-    def _is_time(self, *, sleeps: bool) -> bool:
-        """Look at the clock; where it is too early and the rule ``sleeps``, lower ``due`` until it may be time."""
+    def _lower(self) -> None:
+        self.due = False
+        if self.forced:
+            self.due = True  # raised while it was lowered
+
+    def _is_time(self) -> bool:
+        """Look at the clock; where it is too early, lower ``due`` until it may be time."""
         waits = self._in_flight
-        left = 0.0 if waits else self._left()
+        left = 0.0 if waits else self._seconds_left()
         if not waits and left <= _SOON:
+            self.due = True
             return True
-        if sleeps:
-            self.due = False
-            if not waits:
-                self._clock.wake_at(self._clock.now() + left, self._wake)
-            if self.forced or (waits and not self._in_flight):
-                self.due = True  # raised while it was lowered
+        self._lower()
+        if not waits:
+            self._clock.wake_at(self._clock.now() + left, self._wake)
+        elif not self._in_flight:
+            self.due = True  # the commit ended while it was lowered
         return False
 
     def _wake(self) -> None:
         self.due = True
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         self._settle()
         waited = self._clock.now() - self._since
         if self._every.auto:
@@ -263,26 +286,26 @@ class Pace:
 
     # ------------------------------------------------------------------ the account of auto
 
-    def _settle(self) -> None:
-        """Bring the account up to now: what the loop has paid, and what commits behind it have cost."""
-        now = self._clock.now()
-        credit = self._costs[-1] if self._costs else 0.0
-        self._debt = max(self._debt - self._budget * (now - self._at), -credit)
-        self._at = now
+    def _settle(self, stall: float = 0.0) -> None:
+        """Bring the account up to now: what the loop has paid by running, and what commits behind it have cost."""
+        now, behind = self._clock.now(), 0.0
         while self._background:
-            self._charge(self._background.popleft())
+            behind += self._background.popleft()
+        credit = self._costs[-1] if self._costs else 0.0
+        ran = now - self._at - stall - behind
+        self._at = now
+        self._debt = max(self._debt - self._budget * ran, -credit)
+        if behind and self._costs:
+            self._charge(behind)
 
     def _charge(self, cost: float) -> None:
-        """Owe what the latest snapshot cost; for the seconds that it took, the loop has paid nothing."""
+        """Owe what the latest snapshot cost."""
         costs = self._costs
-        if not costs:
-            return
-        costs[-1] += max(0.0, cost)
-        owed = max(0.0, cost)
+        costs[-1] += cost
         if len(costs) == _KNOWN:
             before, self._forgiven = self._forgiven, max(0.0, costs[0] - costs[1])
-            owed += before - self._forgiven
-        self._debt = min(self._debt + (1 + self._budget) * owed, self._budget * self._max_wait)
+            cost += before - self._forgiven
+        self._debt = min(self._debt + cost, self._budget * self._max_wait)
 
 
 _KNOWN = 2

@@ -69,6 +69,31 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "while else": ("n,log", "n, log = 3, []\nwhile n:\n    n -= 1\nelse:\n    log.append('done')\nlog.append(n)\n", ""),
+    "while else after break and without": (
+        "log",
+        "log = []\nfor k in (2, 5):\n    n = 0\n    while n < 4:\n        n += 1\n        if n == k: break\n        if n == 1: continue\n        log.append((k, n))\n    else:\n        log.append('else')\n    log.append(random.random())\n",
+        "",
+    ),
+    "while else around a loop, in a loop that its else ends": (
+        "log",
+        "log = []\nfor k in range(3):\n    n = k\n    while n < 2:\n        for j in range(2): log.append((k, n, j))\n        n += 1\n        if k == 0: break\n    else:\n        log.append('else')\n        break\nlog.append('end')\n",
+        "",
+    ),
+    "while whose test raises": (
+        "log",
+        "log, n = [], 3\ntry:\n    while 6 / n > 1:\n        log.append(n)\n        n -= 1\n    else:\n        log.append('no')\nexcept ZeroDivisionError:\n    log.append('caught')\nlog.append(n)\n",
+        "",
+    ),
+    "while in while, draws in both tests": (
+        "log",
+        "log = []\nwhile len(log) < 4 and random.random() < 0.9:\n    while random.random() < 0.5 and len(log) < 6:\n        log.append(random.random())\n    log.append(len(log))\n",
+        "",
+    ),
+    "while in a function that returns out of it": (
+        "log",
+        "log = []\nn = hunt(log)\nlog.append(n)\n",
+        "def hunt(log):\n    n = 0\n    while True:\n        n += 1\n        log.append(n)\n        if n == 3:\n            return n\n    else:\n        return 0\n",
+    ),
     "loop in try": (
         "log",
         "log = []\ntry:\n    for i in range(5):\n        log.append(1 / (3 - i))\nexcept ZeroDivisionError:\n    log.append('caught')\nelse:\n    log.append('no')\nfinally:\n    log.append('finally')\nlog.append('after')\n",

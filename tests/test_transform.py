@@ -87,6 +87,7 @@ def test_another_magic_below_is_named():
         ("--vars a train", {"declared": ("a",)}),
         ("train --vars=a", {"declared": ("a",)}),
         ("train --every '10 & 30s'", {"every": Every(count=10, seconds=30.0)}),
+        ("train --budget 2% --max-wait 90s --sync", {"budget": 0.02, "max_wait": 90.0, "sync": True}),
         ("train --keep 5 --keep-every 10", {"keep": Keep(5, 10)}),
         ("train --on-restart fail", {"on_restart": "fail"}),
         ("train --rebuild db,bar", {"rebuild": ("db", "bar")}),
@@ -229,6 +230,9 @@ ERRORS = [
     "for i in range(3):\n    for j in range(2):\n        pass\n    1 / 0\n",
     "while True:\n    1 / 0\n",
     "while 1 / 0:\n    pass\n",
+    "n = 1\nwhile (n or\n       1 / 0):\n    n -= 1\nelse:\n    pass\n",
+    "n = 1\nwhile n or 1 / 0:\n    for i in range(2):\n        pass\n    n -= 1\n",
+    "n = 1\nwhile n:\n    n -= 1\nelse:\n    1 / 0\n",
     "if 1 / 0:\n    for i in range(3): pass\n",
     "def f():\n    return 1 / 0\nfor i in range(3):\n    f()\n",
     "for a, b in [(1, 2), (3,)]:\n    pass\n",
@@ -256,6 +260,36 @@ def test_an_error_has_the_type_the_line_and_the_frames_of_a_plain_cell(notebook,
     shown = "".join(capsys.readouterr())
     assert re.search(rf"-+> {frames(plain)[0][0]} ", shown)
     assert "nbresume/_" not in shown
+
+
+def test_a_while_asks_its_test_as_often_as_ever_and_once_for_its_truth(notebook):
+    notebook.run(
+        "class Truth:\n    def __init__(self, value): self.value = value\n"
+        "    def __bool__(self):\n        asked.append(self.value)\n        return self.value\n"
+    )
+    cell = (
+        "asked, n = [], 3\nwhile Truth(n > 0):\n    n -= 1\n    if n == 1: continue\nelse:\n    asked.append('else')\n"
+    )
+    notebook.run(cell)
+    plain = notebook["asked"]
+    assert plain == [True, True, True, False, "else"]
+    notebook.run("%%resumable t --every 1\n" + cell)
+    assert notebook["asked"] == plain
+
+
+def test_a_while_leaves_nothing_behind_that_waits_for_the_garbage_collector(notebook):
+    """A run of many short loops would fill the memory between two collections."""
+    cell = "for k in range(50):\n    n = 2\n    while n:\n        n -= 1\n        if k % 2: break\n    else:\n        pass\n"
+    notebook.run("import gc; gc.collect(); gc.disable()")
+    try:
+        notebook.run(
+            "%%resumable t --every 1h\n"
+            + cell
+            + "left = [o for o in gc.get_objects() if type(o).__name__ == 'generator' and o.gi_code.co_name == '_turns']\n"
+        )
+        assert notebook["left"] == []
+    finally:
+        notebook.run("gc.enable()")
 
 
 def test_a_traceback_in_a_followed_function_shows_its_lines(notebook, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
@@ -43,6 +44,8 @@ class Frame:
         It ran out of items, rather than into a ``break``.
     iteration : Iteration or None
         Where the items of a ``for`` come from.
+    turns : generator or None
+        The turns of a ``while`` that has an ``else``.
     pyframe : frame or None
         The running frame of a followed function.
     """
@@ -58,6 +61,7 @@ class Frame:
     exhausted: bool = False
     total: int | None = None
     iteration: Iteration | None = None
+    turns: Generator[bool, None, None] | None = None
     pyframe: FrameType | None = None
     unsaved: tuple[str, ...] = ()
     entry: Json = field(default_factory=dict)

@@ -83,7 +83,7 @@ class Points(Boundaries):
         step = None if self.live else self._step()
         frame = self._push(number, "point", label="step", count=0 if step is None else int(step["count"]))
         if self.live:
-            if self.pace.due:
+            if self.pace.asks():
                 self._boundary(frame)
         else:
             self._hand_over()
@@ -112,7 +112,7 @@ class Points(Boundaries):
             )
             return
         frame.count = operator.index(step)
-        if not self.pace.due:
+        if not self.pace.asks():
             return
         frame.state = dict(state)
         self._refuse_lost(frame)

@@ -1,12 +1,13 @@
 """What the rewritten cell talks to: the cursor while the code is live, and the way back while it is not.
 
-The hot path is ``_items``: one yield, one count, one look at ``pace.due``. All else happens at boundaries.
+The hot paths are ``_items`` and ``_turns``: one yield, one count, one look at ``pace.due``, and one more count where
+the rule counts boundaries. All else happens at boundaries.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from .._capture import put_rng, rng_look
@@ -172,15 +173,24 @@ class Runtime(Points):
         for item in head:
             yield item
             frame.count += 1
-            if not self.live or (pace.due and not self._boundary(frame)):
+            if not self.live or (pace.asks() and not self._boundary(frame)):
                 return
-        if first and pace.due and not self._boundary(frame):
+        if first and pace.asks() and not self._boundary(frame):
             return
-        for item in source:
-            yield item
-            frame.count += 1
-            if pace.due and not self._boundary(frame):
-                return
+        if pace.counts:
+            for item in source:
+                yield item
+                frame.count += 1
+                if (left := pace.left) > 1 and not pace.due:
+                    pace.left = left - 1
+                elif not self._boundary(frame):
+                    return
+        else:
+            for item in source:
+                yield item
+                frame.count += 1
+                if pace.due and not self._boundary(frame):
+                    return
         frame.exhausted = True
 
     def _cursor(self) -> Json:
@@ -217,31 +227,51 @@ class Runtime(Points):
 
     # ------------------------------------------------------------------ while
 
-    def begin(self, number: int) -> None:
-        """Enter a ``while``."""
-        plan = self.unit.loops[number]
+    def turns(self, number: int) -> Iterator[bool]:
+        """Enter a ``while``: an item for each time that it tests its condition, true where that is not to be tested."""
         if not self.live:
             self._hand_over()
         step = None if self.live else self._step()
-        frame = self._push(number, "while", label=plan.label)
-        frame.count = -1 if step is None else int(step["count"]) - 1
+        count = 0 if step is None else int(step["count"])
+        plan = self.unit.loops[number]
+        frame = self._push(number, "while", label=plan.label, count=count)
+        if step is None:
+            turns = self._turns(frame, in_progress=False, first=True)
+        elif self._way is not None and len(self.stack) < len(self._way.frames):
+            turns = self._turns(frame, in_progress=True, first=False)
+        else:
+            self._arrive()
+            turns = self._turns(frame, in_progress=False, first=False)
+        if plan.has_else:
+            frame.turns = turns
+        return turns
 
-    def turn(self, number: int) -> bool:
-        """Stand before a ``while`` tests its condition; True when it is not to be tested: the body is in progress."""
-        frame = self.stack[-1]
-        if frame.id != number or frame.kind != "while":  # an inner statement left by an exception
-            frame = self._frame(number)
-        frame.count += 1
-        if self.live:
-            if self.pace.due:
-                self._boundary(frame)
-            return False
-        if self._way is None:  # stopping
-            return False
-        if frame.depth + 1 < len(self._way.frames):
-            return True
-        self._arrive()
-        return False
+    def _turns(self, frame: Frame, *, in_progress: bool, first: bool) -> Generator[bool, None, None]:
+        __tracebackhide__ = True
+        pace = self.pace
+        if in_progress:
+            yield True
+            frame.count += 1
+        if not self.live or ((first or in_progress) and pace.asks() and not self._boundary(frame)):
+            return
+        while pace.counts:
+            yield False
+            frame.count += 1
+            if (left := pace.left) > 1 and not pace.due:
+                pace.left = left - 1
+            elif not self._boundary(frame):
+                return
+        while True:
+            yield False
+            frame.count += 1
+            if pace.due and not self._boundary(frame):
+                return
+
+    def over(self, number: int) -> None:
+        """Stand behind the test of a ``while`` that has failed: it ends as by exhaustion, so that its ``else`` runs."""
+        turns = self._frame(number).turns
+        assert turns is not None  # noqa: S101  # by turns()
+        turns.close()
 
     def _frame(self, number: int) -> Frame:
         for frame in reversed(self.stack):
@@ -254,9 +284,9 @@ class Runtime(Points):
         if not self.live:
             return
         frame = self._frame(number)
-        frame.done = True
+        frame.done, frame.turns = True, None
         # Exhausted without an 'else', nothing has run since the boundary before.
-        if self.pace.due and not (frame.exhausted and not self.unit.loops[number].has_else):
+        if not (frame.exhausted and not self.unit.loops[number].has_else) and self.pace.asks():
             self._boundary(frame)
         if frame.iteration not in self._advanced.values():  # which a later loop may go on with
             self._guards.pop(id(frame.iteration), None)
