@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import statistics
+import time
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def changed(bench: Bench) -> list[Figure]:
 
 
 LOADED = """\
-gaps, spent, copies, finished = [], [], [], []
+gaps, spent, copies, published, settled = [], [], [], [], []
 left = clock()
 for turn in range({turns}):
     gaps.append(since(left))
@@ -44,8 +45,9 @@ for turn in range({turns}):
     began = clock()
     work(({names}), factor, {parts})
     spent.append(since(began))
-    finished.append(newest('loaded') >= turn // 2)
-    settle('loaded', turn // 2)
+    published.append(newest('loaded'))
+    sleep(0.3)
+    settled.append(newest('loaded'))
     copies.append(memcpy({names}))
     left = clock()"""
 """Every other boundary becomes a snapshot: the work after it is done while the snapshot is written, and all other work
@@ -69,11 +71,16 @@ def work(values: tuple[np.ndarray, ...], factor: np.ndarray, parts: int) -> None
             np.add(value, 1, out=value)
 
 
+def median_of(timings: list[tuple[float, float]]) -> float:
+    """Return the median of their seconds."""
+    return statistics.median(timing[0] for timing in timings)
+
+
 def background(bench: Bench) -> list[Figure]:
     """All of 200 MB changes, and the loop has something to do while it is written."""
     names = arrays(bench, 10, 200)
     ns = bench.shell.user_ns
-    ns.update(factor=factor_of(), memcpy=memcpy, newest=newest, work=work)
+    ns.update(factor=factor_of(), memcpy=memcpy, newest=newest, work=work, sleep=time.sleep)
     values = tuple(ns[name] for name in names)
 
     # As much work as takes three times as long as to write the state plainly: the commit ends within it.
@@ -84,16 +91,17 @@ def background(bench: Bench) -> list[Figure]:
     cell = LOADED.format(turns=turns, names=", ".join(names), parts=parts)
     bench.run(f"%%resumable loaded --vars {','.join(names)} --every 2\n{cell}")
 
+    # Which turns begin with a snapshot is seen by what they wait.
+    odd = int(median_of(ns["gaps"][3::2]) > median_of(ns["gaps"][2::2]))
     stalls, wholes = [], []
     unfinished = 0
-    for turn in range(2 * WARM_TURNS, turns, 2):
-        copy = min(ns["copies"][2 * turn - 1], ns["copies"][2 * turn])  # beside this boundary
-        stall = ns["gaps"][turn]
+    for turn in range(2 * WARM_TURNS + odd, turns - 1, 2):
+        copy = min(ns["copies"][2 * turn - 1], ns["copies"][2 * turn])  # right before this boundary, and right after
+        stall, busy = ns["gaps"][turn], ns["spent"][turn]
+        idle = ns["spent"][turn + 1 if turn // 2 % 2 else turn - 1]  # the turn without a snapshot: after, or before
         stalls.append((copy, stall))
-        idle = ns["spent"][turn + 1] if turn % 4 else ns["spent"][turn - 1]  # the turn without: after, or before
-        slower = tuple(one - other for one, other in zip(ns["spent"][turn], idle, strict=True))
-        wholes.append((copy, (stall[0] + slower[0], stall[1] + slower[1])))
-        unfinished += not ns["finished"][turn]
+        wholes.append((copy, tuple(sum(three) for three in zip(stall, busy, (-one for one in idle), strict=True))))
+        unfinished += ns["published"][turn] < ns["settled"][turn]
     late = f"in {unfinished} of {len(stalls)} rounds the commit took longer than the work beside it" * bool(unfinished)
     shutil.rmtree(".nbresume")
     what = "200 MB all changed, background"
