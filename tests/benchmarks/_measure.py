@@ -90,7 +90,7 @@ def figure(
     """Take a figure from pairs of (plain, ours)."""
     results = [ours[0] / plain[0] for plain, ours in pairs]
     adjusted = statistics.median((ours[0] - ours[1]) / max(plain[0] - plain[1], 1e-9) for plain, ours in pairs)
-    low, middle, high = statistics.quantiles(results, n=4) if len(results) > 1 else results * 3
+    low, middle, high = statistics.quantiles(results, n=4, method="inclusive") if len(results) > 1 else results * 3
     plain, ours = (statistics.median(side[0] for side in sides) * 1e3 for sides in zip(*pairs, strict=True))
     return Figure(row, what, against, goal, middle, low, high, unit, adjusted, plain, ours, len(results), note)
 

@@ -87,7 +87,7 @@ def background(bench: Bench) -> list[Figure]:
     one = statistics.median(timed(lambda: work(values, ns["factor"], 1))[0] for _ in range(5))
     parts = int(np.clip(3 * raw(*values)[0] / one, 2, 200))
 
-    turns = 2 * (WARM_TURNS + bench.rounds)
+    turns = 2 * (WARM_TURNS + bench.rounds) + 1
     cell = LOADED.format(turns=turns, names=", ".join(names), parts=parts)
     bench.run(f"%%resumable loaded --vars {','.join(names)} --every 2\n{cell}")
 
