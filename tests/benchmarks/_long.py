@@ -150,7 +150,7 @@ for turn in range({turns}):
 
 def snapshots(bench: Bench) -> list[Figure]:
     """A run takes 10,000 snapshots; the last tenth is set beside the first, each by plain writes at its time."""
-    blocks = bench.size(100, least=10)
+    blocks = bench.size(100, least=3)
     ns = bench.shell.user_ns
     ns.update(weights=np.ones(1000), table={"step": 0}, raw=raw)
     cell = MANY.format(turns=blocks * 100 + 1)
