@@ -26,7 +26,7 @@ def run(script: str, *words: str, cwd: Path, path: str = str(ROOT)) -> subproces
     return subprocess.run(
         [sys.executable, str(BENCHMARKS / script), *words],
         cwd=cwd,
-        env={**os.environ, **quick, "PYTHONPATH": path},
+        env={**os.environ, **quick, "OMP_NUM_THREADS": "1", "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,

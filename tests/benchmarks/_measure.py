@@ -174,6 +174,10 @@ class Bench:
             change=change,
         )
         self.run(f"%%resumable measured --vars {','.join(names)} --every 1 {mode}\n{cell}")
+        # A boundary that was none, or a number that `settle` waits for in vain, would make a figure of nothing.
+        taken = _baselines.newest("measured") - (turns + turns % 2)
+        if taken not in (0, 1):
+            raise RuntimeError(f"{taken:+} snapshots against {turns} boundaries: the figures would mean something else")
         pairs = list(zip(ns["plains"], ns["gaps"][1:], strict=False))[WARM - 1 :]
         shutil.rmtree(".nbresume")
         return pairs

@@ -56,7 +56,7 @@ def rounded(figure: Figure) -> dict[str, Any]:
 
 
 def write(target: Path, found: dict[str, Any]) -> None:
-    """Write the table as JSON and as Markdown, and the plots beside the documentation's other pictures.
+    """Write the table as JSON and as Markdown.
 
     Parameters
     ----------
@@ -65,12 +65,17 @@ def write(target: Path, found: dict[str, Any]) -> None:
     found : dict
         ``about``, ``figures``, ``failed``, ``peers``.
     """
-    folder, pictures = target / "benchmarks", target / "_static"
-    for one in (folder, pictures):
-        one.mkdir(parents=True, exist_ok=True)
+    folder = target / "benchmarks"
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "snapshots.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "snapshots.txt").write_text(markdown(found["figures"], found["failed"]), encoding="utf-8")
     (folder / "peers.txt").write_text(peers_markdown(found["peers"]), encoding="utf-8")
+
+
+def draw(target: Path, found: dict[str, Any]) -> None:
+    """Draw the plots, for light and for dark pages, beside the documentation's other pictures."""
+    pictures = target / "_static"
+    pictures.mkdir(parents=True, exist_ok=True)
     for ground, ink, name in (("white", "#1a1a1a", "light"), ("#131416", "#e6e6e6", "dark")):
         plot(found["figures"], pictures / f"snapshots-{name}.svg", ground=ground, ink=ink)
 

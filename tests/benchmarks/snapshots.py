@@ -128,6 +128,7 @@ def main() -> int:
         "scale": asked.scale,
         "commits": sync_option() or "always before going on",
     }
+    order = list(ROWS)
     print(_report.HEAD)
     for row in chosen(asked.only):
         found["figures"] = [one for one in found["figures"] if one["row"] != row]
@@ -135,19 +136,19 @@ def main() -> int:
         try:
             figures = take(row, asked)
         except RuntimeError as error:
-            found["failed"][row] = str(error)
+            figures, found["failed"][row] = [], str(error)
             print(f"{row:64} could not be taken: {error}", flush=True)
-            continue
         for figure in figures:
             print(_report.line(figure), flush=True)
-            found["figures"].append(_report.rounded(figure))
-    order = list(ROWS)
-    found["figures"].sort(key=lambda one: order.index(one["row"]))
+            found["figures"].append({**_report.rounded(figure), "scale": asked.scale})
+        found["figures"].sort(key=lambda one: order.index(one["row"]))
+        _report.write(asked.docs, found)  # after each: what was taken is not lost with what follows
     if asked.peers:
         import _peers
 
         found["peers"] = _peers.take_all(asked)
     _report.write(asked.docs, found)
+    _report.draw(asked.docs, found)
     return 1 if found["failed"] else 0
 
 
