@@ -70,7 +70,7 @@ def take_all(asked: argparse.Namespace) -> dict[str, Any]:
                 _tell(f"nbresume, {mode}", work, found, figures, missing)
             for tool in (tool for tool, at in jobs if at == work):
                 _tell(tool, work, _take(folder, [str(python), str(tools), tool, work, *more]), figures, missing)
-    return {"figures": figures, "missing": missing}
+    return {"figures": figures, "missing": missing, "scale": asked.scale}
 
 
 def _take(folder: Path, command: list[str]) -> dict[str, Any] | str:

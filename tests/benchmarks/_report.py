@@ -88,7 +88,8 @@ def markdown(figures: list[dict[str, Any]], failed: dict[str, str]) -> str:
         spread = f"{one['result']:.2f} {one['unit']} | {one['low']:.2f} - {one['high']:.2f}"
         verdict = {True: "met", False: "**not met**", None: ""}[one["met"]]
         note = f"; {one['note']}" if one["note"] else ""
-        rows.append(f"| {one['what']}{note} | {one['against']} | {goal} | {spread} | {verdict} |")
+        tried = "" if one["scale"] == 1 else f" (a try, at {one['scale']:g} of the size)"
+        rows.append(f"| {one['what']}{tried}{note} | {one['against']} | {goal} | {spread} | {verdict} |")
     rows += [f"| {row} | | | could not be taken: {why} | | |" for row, why in failed.items()]
     return "\n".join(rows) + "\n"
 
@@ -97,6 +98,7 @@ def peers_markdown(peers: dict[str, Any]) -> str:
     """Return the table of other tools for a page."""
     if not peers:
         return "Not taken yet.\n"
+    tried = "" if peers["scale"] == 1 else f"A try, at {peers['scale']:g} of the sizes.\n\n"
     rows = ["| work | tool | seen by the loop | quartiles | until it is on the disk | |", "| --- " * 6 + "|"]
     for one in peers["figures"]:
         whole = f"{one['whole']:.2f} x" if one["whole"] is not None else "the same"
@@ -106,7 +108,7 @@ def peers_markdown(peers: dict[str, Any]) -> str:
             f"| {whole} | {one['note']} |"
         )
     rows += [f"| | {tool} | missing: {why} | | | |" for tool, why in peers["missing"].items()]
-    return "\n".join(rows) + "\n"
+    return tried + "\n".join(rows) + "\n"
 
 
 def plot(figures: list[dict[str, Any]], target: Path, *, ground: str, ink: str) -> None:

@@ -125,7 +125,6 @@ def main() -> int:
     found = known(asked.docs)
     found["about"] = {
         **_report.about(folder),
-        "scale": asked.scale,
         "commits": sync_option() or "always before going on",
     }
     order = list(ROWS)
