@@ -8,6 +8,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,24 +136,25 @@ def memory(bench: Bench) -> list[Figure]:
 # ------------------------------------------------------------------ many
 
 MANY = """\
-gaps, plains = [], []
-left = clock()
+gaps, plains, works = [], [], []
+left, worked = clock(), process_time()
 for turn in range({turns}):
+    works.append(process_time() - worked)
     gaps.append(since(left)[0])
     if turn % 10 == 0:
         plains.append(raw(weights, table)[0])
     weights += 1
-    left = clock()
     if len(gaps) == 100:
-        record([sorted(gaps)[50], sorted(plains)[5]])
-        gaps, plains = [], []"""
+        record([sorted(gaps)[50], sorted(plains)[5], sorted(works)[50]])
+        gaps, plains, works = [], [], []
+    left, worked = clock(), process_time()"""
 
 
 def snapshots(bench: Bench) -> list[Figure]:
     """A run takes 10,000 snapshots; the last tenth is set beside the first, each by plain writes at its time."""
-    blocks = bench.size(100, least=3)
+    blocks = bench.size(100, least=5)
     ns = bench.shell.user_ns
-    ns.update(weights=np.ones(1000), table={"step": 0}, raw=raw)
+    ns.update(weights=np.ones(1000), table={"step": 0}, raw=raw, process_time=time.process_time)
     cell = MANY.format(turns=blocks * 100 + 1)
     ns["record"] = record
     bench.run(f"%%resumable many --vars weights,table --every 1 {sync_option()}\n{cell}")
@@ -160,11 +162,12 @@ def snapshots(bench: Bench) -> list[Figure]:
     assert newest("many") >= blocks * 100
     tenth = max(2, blocks // 10)
     first, last = found[1 : 1 + tenth], found[-tenth:]  # the first block warms up
-    over = [ours / plain for ours, plain in first], [ours / plain for ours, plain in last]
+    over = [one[0] / one[1] for one in first], [one[0] / one[1] for one in last]
     pairs = [((one, 0.0), (other, 0.0)) for one, other in zip(*over, strict=True)]
-    note = (
-        f"medians of blocks of 100 over raw writes: {over[0][0]:.2f} at first, {statistics.median(over[1]):.2f} at last"
-    )
+    sides = [statistics.median(side) for side in over]
+    work = [statistics.median(one[2] for one in side) * 1e3 for side in (first, last)]
+    begun, ended = (f"{side:.2f} raw writes, {ms:.2f} ms of processor" for side, ms in zip(sides, work, strict=True))
+    note = f"at first {begun}; at last {ended}"
     what = f"{blocks * 100:,} snapshots in one run, sync: boundary at the end"
     return [figure("snapshots", what, "boundary at the begin", 1.10, pairs, note=note)]
 
