@@ -15,13 +15,11 @@ import fcntl
 import os
 import secrets
 import shutil
-import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import xxhash
 
@@ -29,7 +27,7 @@ from .errors import StoreError
 
 TEMP_SUFFIX = ".tmp"
 _open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
-OWNER_ONLY = 0o700
+OWNER_ONLY, OWNER_READS = 0o700, 0o600
 
 
 def make_folder(path: Path) -> None:
@@ -71,6 +69,7 @@ def publish(path: Path) -> Iterator[Path]:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
     try:
         yield temp
+        temp.chmod(OWNER_READS)
         sync_file(temp)
         temp.rename(path)
         sync_folder(path.parent)
@@ -96,6 +95,20 @@ def write(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Publish a secret; where another process was first its file stays, as a second name replaces nothing."""
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
+    try:
+        with _open(temp, "xb", opener=_for_owner) as file:
+            file.write(data)
+        sync_file(temp)
+        with contextlib.suppress(FileExistsError):
+            os.link(temp, path)
+        sync_folder(path.parent)
+    finally:
+        remove(temp)
+
+
 def append(path: Path, line: bytes) -> None:
     """Append one line, durably, on a line of its own even where a dying process tore the one before.
 
@@ -105,7 +118,7 @@ def append(path: Path, line: bytes) -> None:
         When the disk refuses.
     """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, OWNER_READS)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
@@ -121,7 +134,11 @@ def append(path: Path, line: bytes) -> None:
 
 def open_log(path: Path) -> IO[bytes]:
     """Open a log for appending; its bytes need not be durable before the next snapshot."""
-    return _open(path, "ab", buffering=0)
+    return _open(path, "ab", buffering=0, opener=_for_owner)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, OWNER_READS)
 
 
 def freshen(path: Path) -> None:
@@ -187,7 +204,7 @@ def keep_copy(source: Path, folder: Path) -> str:
     digest = xxhash.xxh3_128()
     temp = folder / f".{secrets.token_hex(8)}{TEMP_SUFFIX}"
     try:
-        with _open(source, "rb") as old, _open(temp, "xb") as new:
+        with _open(source, "rb") as old, _open(temp, "xb", opener=_for_owner) as new:
             while block := old.read(1 << 20):
                 digest.update(block)
                 new.write(block)
@@ -263,7 +280,7 @@ class Lock:
 
     def take(self) -> bool:
         """Take the lock; False when another process holds it."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, OWNER_READS)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -333,58 +350,3 @@ def age(path: Path) -> float:
 def unique() -> str:
     """Return a text that no other process has; nothing is drawn from the user's random streams."""
     return secrets.token_hex(8)
-
-
-def process_identity(pid: int | None = None) -> dict[str, Any]:
-    """Tell a process from every other that ever was: node, boot, space of process numbers, pid and start time."""
-    pid = pid or os.getpid()
-    node = uuid.getnode()
-    # Without a network card Python makes a number up, another one in each process; it says so in this bit.
-    place = {"node": 0 if node >> 40 & 1 else node, "boot": _boot_id(), "space": _pid_space()}
-    return {**place, "pid": pid, "start": _start_time(pid)}
-
-
-def is_from_here(identity: dict[str, Any]) -> bool:
-    """Whether a process was one of this machine since it was last started."""
-    here = process_identity()
-    return all(identity.get(key) == here[key] for key in ("node", "boot", "space"))
-
-
-def is_running(identity: dict[str, Any]) -> bool:
-    """Whether the process still runs here; a process of another machine or boot does not."""
-    pid = identity.get("pid")
-    if not isinstance(pid, int):
-        return False
-    there = process_identity(pid)
-    return there["start"] != "" and all(identity.get(key) == there[key] for key in there)
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _pid_space() -> str:
-    """Tell containers of one machine apart: each counts its processes by itself."""
-    try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # not a path of the file system
-    except OSError:
-        return ""
-
-
-def _start_time(pid: int) -> str:
-    if sys.platform != "linux":
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return ""
-        return "unknown"
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    # The command name may hold spaces and brackets: count the fields after the last one.
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]

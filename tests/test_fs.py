@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nbresume import _fs
+from nbresume import _fs, _process
 from nbresume.errors import StoreError
 
 
@@ -372,23 +372,23 @@ def test_a_file_system_without_locks_lets_the_owner_record_decide(tmp_path, monk
 
 
 def test_a_process_is_known_by_more_than_its_number():
-    mine = _fs.process_identity()
-    assert _fs.is_running(mine)
+    mine = _process.process_identity()
+    assert _process.is_running(mine)
     for key, other in (("start", "1"), ("boot", "another"), ("node", -1), ("pid", 1)):
-        assert not _fs.is_running({**mine, key: other})
+        assert not _process.is_running({**mine, key: other})
 
 
 def test_a_dead_process_and_a_zombie_do_not_run():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    identity = _fs.process_identity(child.pid)
-    assert _fs.is_running(identity)
+    identity = _process.process_identity(child.pid)
+    assert _process.is_running(identity)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not reaped: a zombie
-    assert not _fs.is_running(identity)
+    assert not _process.is_running(identity)
     child.wait()
-    assert not _fs.is_running(identity)
+    assert not _process.is_running(identity)
 
 
 @pytest.mark.parametrize("record", [{}, {"pid": None}, {"pid": "12"}, {"pid": -1}, {"pid": 2**40}])
 def test_a_record_that_names_no_process_is_of_nobody(record):
-    assert not _fs.is_running(record)
+    assert not _process.is_running(record)

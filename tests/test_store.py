@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from _support import commit, h5_names, load
 
-from nbresume import _fs
+from nbresume import _fs, _process
 from nbresume._capture import Definitions, capture
 from nbresume._store import Snapshot, SnapshotError, Store
 from nbresume._store._snapshot import SMALL
@@ -460,13 +460,13 @@ def test_an_owner_record_of_anything_never_blocks_a_resume(run, owner):
 
 
 def test_an_owner_of_another_machine_never_blocks_a_resume(run):
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "node": 1, "boot": "another"}))
+    (run.path / "owner").write_text(json.dumps({**_process.process_identity(), "node": 1, "boot": "another"}))
     assert not run.is_alive()
     run.take().leave()
 
 
 def test_a_recycled_process_number_never_blocks_a_resume(run):
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "start": "1"}))
+    (run.path / "owner").write_text(json.dumps({**_process.process_identity(), "start": "1"}))
     assert not run.is_alive()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from _support import LIMIT, Kernel
 
-from nbresume import _fs
+from nbresume import _fs, _process
 from nbresume._store import Store
 from nbresume._store import _owner as owner
 from nbresume.errors import BusyError
@@ -35,7 +35,7 @@ def _refuse(*args): raise OSError(errno.ENOLCK, "No locks available")
 fcntl.lockf = _refuse
 uuid.getnode = lambda: {node}
 from nbresume._store import _owner
-from nbresume import _fs
+from nbresume import _fs, _process
 _owner.STILL, _owner.PATIENCE, _fs.Pulse.PERIOD = {still}, {patience}, 0.2
 """
 
@@ -193,7 +193,7 @@ def run(tmp_path):
 
 def elsewhere(run, **facts) -> None:
     """Leave a record of an owner on another machine."""
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "node": 1, "boot": "another", **facts}))
+    (run.path / "owner").write_text(json.dumps({**_process.process_identity(), "node": 1, "boot": "another", **facts}))
 
 
 def test_a_live_owner_on_another_machine_is_known_by_its_pulse_where_there_are_no_locks(run, monkeypatch):
@@ -224,7 +224,7 @@ def test_where_there_are_locks_an_owner_on_another_machine_that_holds_none_is_de
 
 def test_a_process_number_of_another_container_is_another_process(run):
     """Each container counts from 1; they share the machine, its boot and the volume."""
-    (run.path / "owner").write_text(json.dumps({**_fs.process_identity(), "space": "pid:[1]"}))
+    (run.path / "owner").write_text(json.dumps({**_process.process_identity(), "space": "pid:[1]"}))
     assert not run.is_alive()
 
 

@@ -16,7 +16,7 @@ import json
 import time
 from pathlib import Path
 
-from .. import _fs
+from .. import _fs, _process
 from .._types import Json
 from ..errors import BusyError
 
@@ -92,10 +92,10 @@ def owner(folder: Path) -> Json:
 def is_alive(folder: Path) -> bool:
     """Whether another process, or this one, is at work on a run."""
     record = owner(folder)
-    if _fs.is_running(record):
+    if _process.is_running(record):
         return True  # this very process maybe: asking the lock would drop it
     locked = _fs.is_locked(folder / "lock")
-    if locked is None and record and not _fs.is_from_here(record):
+    if locked is None and record and not _process.is_from_here(record):
         return _fs.age(folder / "owner") < STILL
     return bool(locked)
 
@@ -142,7 +142,7 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
     lock = _fs.Lock(folder / "lock")
     if not lock.take():
         raise BusyError(f"{name} was just taken by another kernel, which goes on with it. Stop that one first")
-    record = {**_fs.process_identity(), "attempt": attempt, "key": _fs.unique()}
+    record = {**_process.process_identity(), "attempt": attempt, "key": _fs.unique()}
     claim = Claim(folder, record, lock)
     try:
         _fs.write(folder / "owner", json.dumps(record).encode())
@@ -158,7 +158,7 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
 
 def _sentence(folder: Path, name: str) -> str:
     record = owner(folder)
-    if not record or _fs.is_from_here(record):
+    if not record or _process.is_from_here(record):
         where, way = f"in another kernel (process {record.get('pid', '?')})", ""
     elif _fs.is_locked(folder / "lock") is None:
         where = f"on another machine, which gave a sign of life {_fs.age(folder / 'owner'):.0f} s ago"
