@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from . import __version__
-from ._card import View, runs_table, text
-from ._store import RunFolder, SnapshotError, Store
+from ._card import View, runs_table, text, verdict
+from ._store import RunFolder, Store, verified
 from ._types import Json
 from .errors import NbresumeError, NotFoundError, OptionError, StoreError
 
@@ -130,16 +130,12 @@ def _abandon(asked: argparse.Namespace, out: TextIO) -> int:
 
 
 def _verify(asked: argparse.Namespace, out: TextIO) -> int:
-    run = _find(asked)
-    found = verified(run)
+    found = verified(_find(asked))
     if asked.json:
         _answer(out, found)
     else:
-        rows = found["snapshots"]
-        out.writelines(f"{row['file']}  {row['bytes']:>12,} bytes  {row['why'] or 'complete'}\n" for row in rows)
-        bad = sum(not row["complete"] for row in rows)
-        out.write(f"{run.id}: {len(rows)} snapshots, {bad or 'none'} that can't be believed\n")
-    return 0 if found["complete"] else 1
+        out.write(verdict(found) + "\n")
+    return 0 if found["complete"] and found["trusted"] else 1
 
 
 def _demo(asked: argparse.Namespace, out: TextIO) -> int:
@@ -224,33 +220,6 @@ def described(view: View) -> Json:
         "superseded_because": list(view.lineage.superseded_because),
         "made_by": list(view.lineage.made_by),
     }
-
-
-def verified(run: RunFolder) -> Json:
-    """Read every snapshot of a run, as ``verify --json`` tells it.
-
-    Parameters
-    ----------
-    run : RunFolder
-        The run; nothing of it is changed.
-
-    Returns
-    -------
-    dict
-        ``name``, ``id``, ``complete`` (whether every snapshot can be believed) and ``snapshots``, oldest first, each
-        with ``file``, ``bytes``, ``complete`` and ``why`` (empty when complete).
-    """
-    rows = []
-    for snapshot in run.snapshots():
-        try:
-            snapshot.verify()
-        except SnapshotError as error:
-            why = str(error)
-        else:
-            why = ""
-        size = snapshot.path.stat().st_size
-        rows.append({"file": snapshot.path.name, "bytes": size, "complete": not why, "why": why})
-    return {"name": run.name, "id": run.id, "complete": all(row["complete"] for row in rows), "snapshots": rows}
 
 
 def _answer(out: TextIO, value: object) -> int:

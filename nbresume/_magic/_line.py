@@ -10,8 +10,9 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-from .._card import mimebundle, runs_table
+from .._card import mimebundle, runs_table, verdict
 from .._session import Host, abandon, say, view, views
+from .._store import verified
 from ..errors import NbresumeError
 from ._show import make_panel
 
@@ -61,11 +62,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
             case "abandon":
                 host.tell(abandon(store, rest[0]))
             case "verify":
-                snapshot, rejected = store.find(rest[0]).latest()
-                host.tell(
-                    "\n".join(f"{bad.path.name}: {why}" for bad, why in rejected) or "every snapshot read is good"
-                )
-                host.tell(f"latest: {snapshot.path.name if snapshot else 'none'}")
+                host.tell(verdict(verified(store.find(rest[0]))))
             case "log":
                 path = store.find(rest[0]).path / "log.txt"
                 host.tell(path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if path.exists() else "")
@@ -83,6 +80,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
 @argument("--rebuild", help="names that are never saved: their statement runs again")
 @argument("--strict", action="store_true", help="refuse instead of adding names to what is saved")
 @argument("--plan", action="store_true", help="print what each statement will do, and run nothing")
+@argument("--trust", action="store_true", help="continue from what is signed with another key, or not at all")
 @argument("--store", help="where runs live")
 def resumable_stub(line: str, cell: str | None = None) -> None:  # noqa: ARG001  # what IPython passes
     """Make this cell resumable: it survives the death of its kernel, to the bit."""

@@ -35,6 +35,7 @@ from .._types import FORMAT, Json
 from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
 from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
+from ._trust import of_change, of_record, sign
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
 
@@ -100,6 +101,8 @@ class RunFolder:
 
     def note(self, kind: Kind, attempt: int, **facts: Any) -> Event:
         """Append an event to the journal, durably."""
+        if kind == "changed":  # it can say that another identity is the same run
+            facts["signature"] = sign(*of_change(self.id, attempt, facts))
         event = Event(kind, attempt, now(), facts)
         _fs.append(self.path / "journal.jsonl", encode(event))
         return event
@@ -184,6 +187,8 @@ class RunFolder:
         ------
         CorruptError
             When there are snapshots and none can be believed: unreadable is never "first run".
+        UntrustedError
+            When the newest that holds is not signed with a key of ours, and nobody has said that it is trusted.
         """
         rejected: list[tuple[Snapshot, str]] = []
         for snapshot in reversed(self.snapshots()):
@@ -192,6 +197,7 @@ class RunFolder:
             except SnapshotError as error:
                 rejected.append((snapshot, str(error)))
             else:
+                snapshot.check_signature()
                 return snapshot, rejected
         if rejected:
             what = "; ".join(f"{snapshot.path.name}: {why}" for snapshot, why in rejected)
@@ -234,7 +240,9 @@ class RunFolder:
 
     def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
         """Keep a result for all later attempts."""
-        write_snapshot(self.kept_path(key), meta, stream, tables, blocks)
+        path = self.kept_path(key)
+        place = {"run": self.id, "attempt": 0, "seq": Snapshot(path).seq}
+        write_snapshot(path, {**meta, **place}, stream, tables, blocks)
 
     def kept(self, key: str) -> Snapshot | None:
         """Return the kept result of a key, if there is one."""
@@ -341,5 +349,6 @@ class Store:
         path = self.root / ident
         _fs.make_folder(path / "snapshots")
         full = {"format": FORMAT, "id": ident, "name": name, "number": number, "created": now(), **record}
+        full["signature"] = sign(*of_record(full))
         _fs.write(path / "run.json", json.dumps(full, ensure_ascii=False, indent=1).encode())
         return RunFolder(path, full)

@@ -8,13 +8,14 @@
     /nbresume/objects    the pickle stream of everything else
     /nbresume/tables     how arrays look at their bytes, and definitions of the notebook
     /nbresume/meta       JSON: where the run stands; readable without unpickling
-    /nbresume/seal       JSON, written last: a digest of every part; without it the file is not a snapshot
+    /nbresume/seal       JSON, written last: digests of all parts, and a signature; without it no snapshot
 
 User keys are never HDF5 names: only identifiers are. The file is opened by no one while user code runs.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from .. import _fs
 from .._types import FORMAT, Json
+from ._trust import Seen, canonical, check, look, sign
 
 SMALL = 1 << 14
 """Bytes under which an array that is not a variable's own is put with other small ones: a dataset costs 0.1 ms."""
@@ -66,7 +68,18 @@ def write_snapshot(path: Path, meta: Json, stream: bytes, tables: bytes, blocks:
             _put(file, "nbresume/tables", np.frombuffer(tables, "u1"), digests)
             described = json.dumps({**meta, "format": FORMAT, "blocks": where}, ensure_ascii=False)
             _put(file, "nbresume/meta", np.frombuffer(described.encode(), "u1"), digests)
-            seal = json.dumps({"format": FORMAT, "digests": digests, "root": _root(digests)})
+            code = {"nbresume/objects": stream, "nbresume/tables": tables, "nbresume/meta": described.encode()}
+            hashes = {name: hashlib.sha256(data).hexdigest() for name, data in code.items()}
+            signature = sign(*_signed(digests, hashes))
+            seal = json.dumps(
+                {
+                    "format": FORMAT,
+                    "digests": digests,
+                    "root": _root(digests),
+                    "sha256": hashes,
+                    "signature": signature,
+                }
+            )
             file["nbresume/seal"] = np.frombuffer(seal.encode(), "u1")
         return temp.stat().st_size
 
@@ -115,6 +128,11 @@ def _root(digests: dict[str, str]) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())
 
 
+def _signed(digests: dict[str, str], hashes: dict[str, str]) -> tuple[bytes, ...]:
+    """Return what is signed: anybody can find another array of the same XXH3, so what runs code has a SHA-256, too."""
+    return b"nbresume:snapshot", canonical(digests), canonical(hashes)
+
+
 class Snapshot:
     """A snapshot on disk.
 
@@ -129,6 +147,8 @@ class Snapshot:
         attempt, _, seq = path.stem.partition("-")
         self.attempt, self.seq = int(attempt), int(seq)
         self._digests: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
+        self._seen = Seen("unsigned", "", "")
         self._meta: Json = {}
 
     @staticmethod
@@ -154,6 +174,35 @@ class Snapshot:
                 self._meta = json.loads(self._bytes(file, "nbresume/meta"))
         return self._meta
 
+    @property
+    def signature(self) -> Seen:
+        """What the signature says; a ``SnapshotError`` when it is one of ours and does not hold."""
+        if not self._digests:
+            self._open().close()
+        return self._seen
+
+    def check_signature(self) -> None:
+        """Check that the file may be loaded.
+
+        Raises
+        ------
+        UntrustedError
+            When it is not signed with a key of ours, and nobody has said that it is trusted.
+        """
+        check(self.path.parent.parent, f"{self.path.parent.name}/{self.path.name}", self.signature)
+
+    def check_place(self) -> None:
+        """Check that the file is the one that was written for this place: what is signed could be put elsewhere.
+
+        Raises
+        ------
+        SnapshotError
+            When it is not.
+        """
+        here = {"run": self.path.parent.parent.name, "attempt": self.attempt, "seq": self.seq}
+        if any(self.meta.get(key, value) != value for key, value in here.items()):
+            raise SnapshotError(f"it is of another place: {', '.join(f'{key} {self.meta.get(key)}' for key in here)}")
+
     def verify(self) -> None:
         """Read everything and check it.
 
@@ -165,10 +214,12 @@ class Snapshot:
         with self._open() as file:
             for name in self._digests:
                 self._read(file, name)
-        _ = self.meta
+        self.check_place()
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
-        """Return the pickle stream and the tables, checked."""
+        """Return the pickle stream and the tables, checked and trusted."""
+        self.check_signature()
+        self.check_place()
         with self._open() as file:
             return self._bytes(file, "nbresume/objects"), self._bytes(file, "nbresume/tables")
 
@@ -202,12 +253,16 @@ class Snapshot:
             seal = json.loads(file["nbresume/seal"][()].tobytes())
             digests: dict[str, str] = dict(seal["digests"])
             found, root = int(seal["format"]), seal["root"]
+            hashes: dict[str, str] = dict(seal.get("sha256", {}))
         except (KeyError, ValueError, TypeError, OSError, RuntimeError) as error:
             raise SnapshotError("it has no completion marker") from error
         if found > FORMAT:
             raise SnapshotError(f"its format {found} is newer than {FORMAT}, the newest that this nbresume reads")
         if _root(digests) != root:
             raise SnapshotError("its completion marker does not match")
+        self._seen, self._hashes = look(seal.get("signature"), *_signed(digests, hashes)), hashes
+        if self._seen.state == "changed":
+            raise SnapshotError(f"it {self._seen.words}")
         return digests
 
     def _read(self, file: h5py.File, name: str) -> NDArray[Any]:
@@ -223,7 +278,10 @@ class Snapshot:
             raise SnapshotError(f"{name} has changed since it was written")
 
     def _bytes(self, file: h5py.File, name: str) -> bytes:
-        return self._read(file, name).tobytes()
+        data = self._read(file, name).tobytes()
+        if self._seen.state != "unsigned" and hashlib.sha256(data).hexdigest() != self._hashes.get(name):
+            raise SnapshotError(f"{name} has changed since it was signed")
+        return data
 
 
 class _Reader:
