@@ -10,14 +10,17 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-from .._card import mimebundle, runs_table, verdict
+from .._card import mimebundle, runs_table
 from .._session import Host, abandon, say, view, views
-from .._store import verified
 from ..errors import NbresumeError
+from ._keeping import KEEPING, keep
 from ._show import make_panel
 
 _DECLARE = "--declare-compatible"
-_WORDS = "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, log NAME, abandon NAME"
+_WORDS = (
+    "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, prune NAME, pin NAME, unpin NAME, "
+    "log NAME, abandon NAME"
+)
 
 
 @magics_class
@@ -31,7 +34,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
     @no_var_expand
     @line_magic
     def nbresume(self, line: str) -> None:
-        """Look at runs and decide: %nbresume runs|show|panel|continue|supersede|verify|log|abandon [NAME]."""
+        """Look at runs and decide: %nbresume runs|show|panel|continue|supersede|verify|prune|pin|unpin|log|abandon."""
         word, *rest = shlex.split(line) or ["runs"]
         try:
             self._do(word, rest)
@@ -50,6 +53,9 @@ class NbresumeMagics(Magics):  # IPython's class has no types
         if word == "continue" and _DECLARE in rest:
             rest.remove(_DECLARE)
             word = "declare"
+        if word in KEEPING and rest:
+            host.tell(keep(store, word, rest))
+            return
         if len(rest) != 1:
             raise UsageError(f"%nbresume {word}: use one of {_WORDS}")
         match word:
@@ -61,8 +67,6 @@ class NbresumeMagics(Magics):  # IPython's class has no types
                 host.tell(say(store, rest[0], word))
             case "abandon":
                 host.tell(abandon(store, rest[0]))
-            case "verify":
-                host.tell(verdict(verified(store.find(rest[0]))))
             case "log":
                 path = store.find(rest[0]).path / "log.txt"
                 host.tell(path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if path.exists() else "")

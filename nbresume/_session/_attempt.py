@@ -18,7 +18,7 @@ from .._capture import (
 )
 from .._lineage import CHANGED
 from .._outputs import Files, OutputLog
-from .._store import Claim, RunFolder, Snapshot, SnapshotError
+from .._store import Claim, RunFolder, Snapshot, SnapshotError, pinned
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
@@ -218,7 +218,8 @@ class Attempt:
             self.claim.check()  # what another attempt went on from is not ours to prune
             keep = self.plan.options.keep
             self._there.append(snapshot)
-            goes = set(keep.to_prune([one.seq for one in self._there]))
+            pins = pinned(self.run)
+            goes = set(keep.to_prune([one.seq for one in self._there if one.ident not in pins]))
             self.run.prune(goes, self.number, [one for one in self._there if one.seq in goes])
             self._there = [one for one in self._there if one.seq not in goes]
             self.files.committed(files, snapshot.seq, [one.seq for one in self._there])

@@ -178,6 +178,7 @@ class Host:
             "identity": self._identity.to_json(),
             "declared": list(plan.options.declared),
             "rng": rng_state(),
+            "keep_every": plan.options.keep.every,
             **kinship,
         }
         run = store.create(plan.options.name, record)

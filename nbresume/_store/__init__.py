@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._index import Elsewhere, elsewhere, enter
 from ._keys import Keys
 from ._owner import Claim
+from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
 from ._run import RunFolder, Store
 from ._signatures import check_signatures, trust_run, verified
 from ._snapshot import Snapshot, SnapshotError
@@ -13,13 +14,20 @@ __all__ = [
     "Claim",
     "Elsewhere",
     "Keys",
+    "Pruned",
     "RunFolder",
     "Snapshot",
     "SnapshotError",
     "Store",
     "check_signatures",
+    "disk_use",
     "elsewhere",
     "enter",
+    "pin",
+    "pinned",
+    "prune",
+    "repair",
     "trust_run",
+    "unpin",
     "verified",
 ]

@@ -12,6 +12,8 @@
         files/            copies of them, by digest
         files.jsonl       what was done to them since a snapshot
         once/             results of what is done once, and claims
+        pins/             names of snapshots that are kept for good
+        trusted           fingerprints of what a person trusts
         owner, lock       who writes
 """
 
@@ -34,6 +36,7 @@ from .._lineage import Lineage, fold
 from .._types import FORMAT, Json
 from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
+from ._retention import pinned
 from ._snapshot import BlockLike, Snapshot, SnapshotError, write_snapshot
 from ._trust import of_change, of_record, sign
 
@@ -228,8 +231,9 @@ class RunFolder:
         among : iterable of Snapshot, optional
             The snapshots there are, for a writer that knows them; default: look.
         """
+        pins = pinned(self)
         for snapshot in self.snapshots() if among is None else among:
-            if snapshot.seq in goes and snapshot.attempt <= attempt:
+            if snapshot.ident not in pins and snapshot.seq in goes and snapshot.attempt <= attempt:
                 _fs.remove(snapshot.path)
 
     # -------------------------------------------------------------- results of what is done once
@@ -248,10 +252,6 @@ class RunFolder:
         """Return the kept result of a key, if there is one."""
         path = self.kept_path(key)
         return Snapshot(path) if path.exists() else None
-
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
 
 
 class Store:
