@@ -247,14 +247,18 @@ def _half_made(store: Store, name: str) -> list[Path]:
 def disk_use(folder: Path) -> int:
     """Bytes that a folder takes on the disk; what goes while it is looked at counts nothing."""
     total = 0
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
-                    total += disk_use(Path(entry.path))
-                else:
-                    total += _on_disk(entry.stat(follow_symlinks=False))
-    return total
+    waiting = [os.fspath(folder)]
+    while waiting:  # a list of a thousand runs asks for each: no more than a call an entry
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks
+        except FileNotFoundError:
+            continue
+    return total * _BLOCK
 
 
 def _on_disk(found: os.stat_result) -> int:
