@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
@@ -16,7 +17,7 @@ import xxhash
 from nbresume._cli import main
 from nbresume._store import Snapshot, Store
 from nbresume._store._keys import Key
-from nbresume._store._trust import canonical, of_change, of_record
+from nbresume._store._trust import canonical, of_change, of_record, signer
 from nbresume.errors import CorruptError, UntrustedError
 
 OURS, THEIRS = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
@@ -190,11 +191,66 @@ def test_a_record_that_was_changed_is_not_followed(interrupted, what):
     assert ("Put back a copy" if what == "record" else "--trust") in str(error)
 
 
+@pytest.mark.parametrize("where", ["files.jsonl", "aside/moved.json"])
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_record_that_would_replace_any_file_is_not_followed(interrupted, tmp_path, where, signed):
+    """Of what was done to files since the snapshot, and of files moved aside: a resume puts such files back."""
+    victim, loot = tmp_path / "startup.py", tmp_path / "loot.py"
+    victim.write_text("mine")
+    loot.write_text("theirs")
+    run = interrupted.runs[0]
+    content = base64.b64encode(b"theirs").decode()
+    record = (
+        {"op": "was", "seq": 99, "path": str(victim), "length": 6, "sig": None, "copy": {"inline": content}}
+        if where == "files.jsonl"
+        else {"moves": {str(victim): str(loot)}}
+    )
+    if signed:  # else the refusal would show nothing
+        record["signature"] = signer(run.id)("done" if where == "files.jsonl" else "moved", record)
+    path = run.path / where
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    if signed:
+        assert go_on(interrupted) == expected()
+        assert victim.read_text() == "theirs"
+    else:
+        error = interrupted.fails(CELL.format(more=""))
+        assert isinstance(error, UntrustedError)
+        assert where in str(error)
+        assert victim.read_text() == "mine"
+
+
+def test_a_record_about_files_of_another_run_is_not_followed(interrupted):
+    run = interrupted.runs[0]
+    record = {"op": "made", "seq": 99, "path": "/nowhere"}
+    record["signature"] = signer("train-000000")("done", record)
+    with (run.path / "files.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    assert "files.jsonl" in str(interrupted.fails(CELL.format(more=" --trust")))
+
+
+def test_a_torn_record_about_files_is_nobodys_doing(interrupted):
+    with (interrupted.runs[0].path / "files.jsonl").open("a") as file:
+        file.write('{"op": "was", "seq"')
+    assert go_on(interrupted) == expected()
+
+
 def test_a_run_that_is_superseded_needs_no_trust(interrupted, monkeypatch):
     monkeypatch.setenv("NBRESUME_KEY", THEIRS)
     assert interrupted.runs[0].said() == ""
     interrupted.run("%nbresume supersede train")
     assert go_on(interrupted) == expected()
+    assert len(interrupted.runs) == 2
+
+
+def test_a_completed_run_of_another_key_is_not_restored_and_a_changed_cell_starts_beside_it(interrupted, monkeypatch):
+    go_on(interrupted)
+    monkeypatch.setenv("NBRESUME_KEY", THEIRS)
+    restart(interrupted)
+    assert isinstance(interrupted.fails(CELL.format(more="")), UntrustedError)
+    interrupted.run(CELL.format(more="") + "# \nlater = 1")
+    assert interrupted["seen"] == expected()
     assert len(interrupted.runs) == 2
 
 
@@ -232,7 +288,7 @@ def test_a_run_of_another_key_goes_on_with_trust_and_is_ours_from_then_on(interr
     assert go_on(interrupted, " --trust") == expected()
     assert "trusted by --trust, and loaded: run.json is signed with another key" in capsys.readouterr().out
     notes = [event.facts["text"] for event in interrupted.runs[0].events() if event.kind == "warned"]
-    assert len(notes) == len(old) + 1
+    assert len(notes) == len(old) + len(found["records"])
     status, found = verify(interrupted)
     assert (status, found["trusted"]) == (0, True)
     new = [row for row in found["snapshots"] if row["file"] not in old]

@@ -110,7 +110,7 @@ class Chooser:
         whole = recorded.differences(asked.identity, left=asked.left)
         word, declares = self._word(asked), asked.said == "declare"
         state = run.lineage().state
-        if word in ("ask", "continue") and state in ("interrupted", "completed"):
+        if word != "supersede" and state == "interrupted":
             self._trust(run, asked)
         differences, hindered = whole, ""
         if whole and state == "interrupted" and word in ("ask", "continue"):
@@ -119,6 +119,8 @@ class Chooser:
         decision = decide(found, word, declares=declares)
         if isinstance(decision, Stop):
             raise stopped(run, decision)
+        if isinstance(decision, Restore):
+            self._trust(run, asked)
         if declares and not self.attended():
             raise OptionError(
                 f"{run.name} was declared the same run, and nobody is here who could have said so. Run the cell in a "

@@ -9,6 +9,7 @@ from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
 from ._run import RunFolder, Store
 from ._signatures import check_signatures, trust_run, verified
 from ._snapshot import Snapshot, SnapshotError
+from ._trust import signer
 
 __all__ = [
     "Claim",
@@ -27,6 +28,7 @@ __all__ = [
     "pinned",
     "prune",
     "repair",
+    "signer",
     "trust_run",
     "unpin",
     "verified",

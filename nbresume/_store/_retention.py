@@ -249,15 +249,13 @@ def disk_use(folder: Path) -> int:
     total = 0
     waiting = [os.fspath(folder)]
     while waiting:  # a list of a thousand runs asks for each: no more than a call an entry
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks
-        except FileNotFoundError:
-            continue
+        with contextlib.suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    total += entry.stat(follow_symlinks=False).st_blocks
     return total * _BLOCK
 
 

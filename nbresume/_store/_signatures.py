@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 
 from .._types import Json
+from ._keys import Keys
 from ._run import RunFolder
 from ._snapshot import Snapshot, SnapshotError
-from ._trust import Seen, check, doubtful, look, of_change, of_record, trust
+from ._trust import Seen, check, doubtful, look, of_change, of_files, of_record, trust
 
 
 def check_signatures(run: RunFolder) -> None:
@@ -102,3 +105,29 @@ def _records(run: RunFolder) -> Iterator[tuple[str, Seen]]:
         if event.kind == "changed":
             signed = of_change(run.id, event.attempt, event.facts)
             yield f"journal.jsonl, changed at {event.at}", look(event.facts.get("signature"), *signed)
+    for kind, name in (("done", "files.jsonl"), ("moved", "aside/moved.json")):
+        seen = _of_files(run, kind, name)
+        if seen is not None:
+            yield name, seen
+
+
+def _of_files(run: RunFolder, kind: str, name: str) -> Seen | None:
+    """Look at records of what was done to files: as one thing, of which nothing may be added that is not ours."""
+    try:
+        lines = (run.path / name).read_bytes().splitlines()
+    except FileNotFoundError:
+        return None
+    keys = Keys.find()
+    seen, odd = Seen("signed", keys.own.ident, ""), []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue  # torn by a death: nobody follows it
+        found = Seen("unsigned", "", "")
+        if isinstance(record, dict):
+            found = look(record.get("signature"), *of_files(run.id, kind, record), keys=keys)
+        if found.state != "signed":
+            odd.append(line)
+            seen = found if seen.state != "changed" else seen
+    return Seen(seen.state, seen.key, hashlib.sha256(b"\n".join(odd)).hexdigest())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,13 +61,23 @@ def sign(*parts: bytes) -> Json:
     return {"key": own.ident, "hmac": own.sign(*parts)}
 
 
-def look(signature: object, *parts: bytes) -> Seen:
-    """Check a signature, which may be anything that was found where one belongs."""
+def look(signature: object, *parts: bytes, keys: Keys | None = None) -> Seen:
+    """Check a signature, which may be anything that was found where one belongs.
+
+    Parameters
+    ----------
+    signature : object
+        As it was read.
+    *parts : bytes
+        What it should be of.
+    keys : Keys, optional
+        For many at once; else they are looked for.
+    """
     fingerprint = hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
     if not isinstance(signature, dict) or not isinstance(signature.get("hmac"), str):
         return Seen("unsigned", "", fingerprint)
     ident = str(signature.get("key", ""))[:16]
-    key = Keys.find().of(ident)
+    key = (keys or Keys.find()).of(ident)
     if key is None:
         return Seen("foreign", ident if ident.isalnum() else "?", fingerprint)
     return Seen("signed" if key.holds(signature["hmac"], *parts) else "changed", ident, fingerprint)
@@ -82,6 +92,18 @@ def of_change(ident: str, attempt: int, facts: Json) -> tuple[bytes, ...]:
     """Return what is signed of a line of the journal that says what a run's identity has become."""
     told = {key: value for key, value in facts.items() if key != "signature"}
     return b"nbresume:changed", ident.encode(), canonical([attempt, told])
+
+
+def of_files(ident: str, kind: str, record: Json) -> tuple[bytes, ...]:
+    """Return what is signed of a record about the files that a cell writes."""
+    told = {key: value for key, value in record.items() if key != "signature"}
+    return b"nbresume:files", ident.encode(), kind.encode(), canonical(json.loads(json.dumps(told)))
+
+
+def signer(ident: str) -> Callable[[str, Json], Json]:
+    """Return what signs records about the files of a run; the key is looked for once."""
+    own = Keys.find().own
+    return lambda kind, record: {"key": own.ident, "hmac": own.sign(*of_files(ident, kind, record))}
 
 
 def canonical(value: object) -> bytes:
