@@ -17,7 +17,7 @@ from typing import TextIO
 
 from . import __version__
 from ._card import View, runs_table, text
-from ._store import RunFolder, SnapshotError, Store
+from ._store import RunFolder, Store
 from ._types import Json
 from .errors import NbresumeError, NotFoundError, OptionError, StoreError
 
@@ -130,16 +130,32 @@ def _abandon(asked: argparse.Namespace, out: TextIO) -> int:
 
 
 def _verify(asked: argparse.Namespace, out: TextIO) -> int:
-    run = _find(asked)
-    found = verified(run)
-    if asked.json:
-        _answer(out, found)
-    else:
-        rows = found["snapshots"]
-        out.writelines(f"{row['file']}  {row['bytes']:>12,} bytes  {row['why'] or 'complete'}\n" for row in rows)
-        bad = sum(not row["complete"] for row in rows)
-        out.write(f"{run.id}: {len(rows)} snapshots, {bad or 'none'} that can't be believed\n")
-    return 0 if found["complete"] else 1
+    from ._session import verify_run
+
+    told, found = verify_run(_find(asked), repairs=asked.repair)
+    _either(asked, out, told, found)
+    return 0 if found["complete"] and found["trusted"] else 1
+
+
+def _prune(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import prune_run
+
+    told, found = prune_run(_find(asked), asked.keep, asked.keep_every, dry_run=asked.dry_run)
+    return _either(asked, out, told, found)
+
+
+def _pin(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import pin_snapshot
+
+    out.write(pin_snapshot(_find(asked), asked.snapshot) + "\n")
+    return 0
+
+
+def _unpin(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import unpin_snapshot
+
+    out.write(unpin_snapshot(_find(asked), asked.snapshot) + "\n")
+    return 0
 
 
 def _demo(asked: argparse.Namespace, out: TextIO) -> int:
@@ -161,6 +177,21 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
         action="store_true",
         help="declare that its changed code, or a longer range, is the same run; its lineage keeps the difference",
     ),
+    "repair": lambda parser: parser.add_argument(
+        "--repair", action="store_true", help="remove what writers that died left half done; never data"
+    ),
+    "snapshot": lambda parser: parser.add_argument(
+        "snapshot", metavar="SNAPSHOT", nargs="?", default="", help="such as 0001-00000042, as verify shows it"
+    ),
+    "keep": lambda parser: parser.add_argument(
+        "--keep", metavar="N", type=int, default=3, help="how many of the newest good ones stay (3)"
+    ),
+    "keep_every": lambda parser: parser.add_argument(
+        "--keep-every", metavar="N", type=int, help="each N-th stays, too (default: as the run was launched)"
+    ),
+    "dry": lambda parser: parser.add_argument(
+        "--dry-run", action="store_true", help="tell what would go, remove nothing"
+    ),
     "folder": lambda parser: parser.add_argument(
         "--folder", metavar="PATH", type=Path, help="where the demo's runs live (default: a new temporary folder)"
     ),
@@ -181,7 +212,20 @@ _COMMANDS: tuple[tuple[str, Command, str, tuple[str, ...]], ...] = (
         "record that the next execution of the cell starts a new run; the old one is kept",
         ("name", "store"),
     ),
-    ("verify", _verify, "read every snapshot of a run and change nothing", ("name", "store", "json")),
+    (
+        "verify",
+        _verify,
+        "read every snapshot of a run, and tell which can be believed and who signed them",
+        ("name", "repair", "store", "json"),
+    ),
+    (
+        "prune",
+        _prune,
+        "remove old snapshots of a run that nobody is writing",
+        ("name", "keep", "keep_every", "dry", "store", "json"),
+    ),
+    ("pin", _pin, "keep a snapshot for good; the newest good one where none is named", ("name", "snapshot", "store")),
+    ("unpin", _unpin, "let a pinned snapshot go, or all of a run", ("name", "snapshot", "store")),
     ("abandon", _abandon, "close an interrupted run; its files are kept", ("name", "store")),
     ("demo", _demo, "kill a real kernel in a real cell, go on in another, compare bit by bit", ("folder",)),
 )
@@ -205,8 +249,9 @@ def described(view: View) -> Json:
         ``attempts`` (with ``number``, ``started``, ``resumed_from``, ``snapshot``, ``ended``, ``how``, ``why``,
         ``where``, ``snapshots``, ``changes``),
         ``snapshot`` (facts of the latest one, with ``at``; null when there is none), ``saved`` (bytes by name),
-        ``identity`` (a short text by part), ``differences``, ``notes``, ``superseded_by``, ``superseded_because`` and
-        ``made_by`` (the attempts that a completed run's result is made of).
+        ``disk`` (bytes of the whole run), ``identity`` (a short text by part), ``differences``, ``notes``,
+        ``superseded_by``, ``superseded_because`` and ``made_by`` (the attempts that a completed run's result is made
+        of).
     """
     return {
         "name": view.name,
@@ -217,6 +262,7 @@ def described(view: View) -> Json:
         "attempts": [asdict(attempt) for attempt in view.lineage.attempts],
         "snapshot": {"at": view.snapshot_at, **view.snapshot} if view.snapshot_at else None,
         "saved": dict(view.saved),
+        "disk": view.disk,
         "identity": dict(view.identity),
         "differences": list(view.differences),
         "notes": list(view.notes),
@@ -226,31 +272,11 @@ def described(view: View) -> Json:
     }
 
 
-def verified(run: RunFolder) -> Json:
-    """Read every snapshot of a run, as ``verify --json`` tells it.
-
-    Parameters
-    ----------
-    run : RunFolder
-        The run; nothing of it is changed.
-
-    Returns
-    -------
-    dict
-        ``name``, ``id``, ``complete`` (whether every snapshot can be believed) and ``snapshots``, oldest first, each
-        with ``file``, ``bytes``, ``complete`` and ``why`` (empty when complete).
-    """
-    rows = []
-    for snapshot in run.snapshots():
-        try:
-            snapshot.verify()
-        except SnapshotError as error:
-            why = str(error)
-        else:
-            why = ""
-        size = snapshot.path.stat().st_size
-        rows.append({"file": snapshot.path.name, "bytes": size, "complete": not why, "why": why})
-    return {"name": run.name, "id": run.id, "complete": all(row["complete"] for row in rows), "snapshots": rows}
+def _either(asked: argparse.Namespace, out: TextIO, told: str, found: Json) -> int:
+    if asked.json:
+        return _answer(out, found)
+    out.write(told + "\n")
+    return 0
 
 
 def _answer(out: TextIO, value: object) -> int:

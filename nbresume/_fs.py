@@ -29,7 +29,7 @@ _FICLONE = 0x40049409
 _MOST_PARTS = 512
 """Parts of one ``pwritev``; the system allows 1024."""
 _open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
-OWNER_ONLY = 0o700
+OWNER_ONLY, OWNER_READS = 0o700, 0o600
 
 
 def make_folder(path: Path) -> None:
@@ -71,6 +71,7 @@ def publish(path: Path) -> Iterator[Path]:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
     try:
         yield temp
+        temp.chmod(OWNER_READS)
         sync_file(temp)
         temp.rename(path)
         sync_folder(path.parent)
@@ -212,6 +213,20 @@ def write(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Publish a secret; where another process was first its file stays, as a second name replaces nothing."""
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
+    try:
+        with _open(temp, "xb", opener=_for_owner) as file:
+            file.write(data)
+        sync_file(temp)
+        with contextlib.suppress(FileExistsError):
+            os.link(temp, path)
+        sync_folder(path.parent)
+    finally:
+        remove(temp)
+
+
 def append(path: Path, line: bytes) -> None:
     """Append one line, durably, on a line of its own even where a dying process tore the one before.
 
@@ -221,7 +236,7 @@ def append(path: Path, line: bytes) -> None:
         When the disk refuses.
     """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, OWNER_READS)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
@@ -237,7 +252,11 @@ def append(path: Path, line: bytes) -> None:
 
 def open_log(path: Path) -> IO[bytes]:
     """Open a log for appending; its bytes need not be durable before the next snapshot."""
-    return _open(path, "ab", buffering=0)
+    return _open(path, "ab", buffering=0, opener=_for_owner)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, OWNER_READS)
 
 
 def freshen(path: Path) -> None:
@@ -303,7 +322,7 @@ def keep_copy(source: Path, folder: Path) -> str:
     digest = xxhash.xxh3_128()
     temp = folder / f".{secrets.token_hex(8)}{TEMP_SUFFIX}"
     try:
-        with _open(source, "rb") as old, _open(temp, "xb") as new:
+        with _open(source, "rb") as old, _open(temp, "xb", opener=_for_owner) as new:
             while block := old.read(1 << 20):
                 digest.update(block)
                 new.write(block)

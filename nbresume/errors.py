@@ -9,7 +9,8 @@
     ├── StoppedError(RuntimeError)       nothing was touched; a person has to choose
     │   ├── ChangedError                 what identifies the run differs
     │   ├── ReplayError                  the restored run would not be the same run
-    │   └── BusyError                    the run is alive in another process
+    │   ├── BusyError                    the run is alive in another process
+    │   └── UntrustedError               what the run holds is not signed with a key of ours
     ├── StoreError(OSError)              the disk, or what lies on it
     │   └── CorruptError                 no snapshot of the run can be believed
     └── NotFoundError(LookupError)       no run of that name
@@ -29,6 +30,7 @@ __all__ = [
     "StoppedError",
     "StoreError",
     "UnsaveableError",
+    "UntrustedError",
 ]
 
 
@@ -103,6 +105,20 @@ class ReplayError(StoppedError):
 
 class BusyError(StoppedError):
     """The run is alive in another process."""
+
+
+class UntrustedError(StoppedError):
+    """What the run holds is not signed, or with another key, and loading it could run anybody's code.
+
+    Attributes
+    ----------
+    path : str
+        What can't be trusted.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        self.path = path
+        super().__init__(message)
 
 
 class StoreError(NbresumeError, OSError):

@@ -281,7 +281,7 @@ def test_a_run_of_which_nothing_is_known_yet_has_a_card():
     assert "none yet" in html(bare, now=NOW)
     assert "none yet" in text(bare, NOW)
     ET.fromstring(svg(bare))
-    assert runs_table([bare], NOW).splitlines()[1].split() == ["train", "running", "-", "-", "0", "-"]
+    assert runs_table([bare], NOW).splitlines()[1].split() == ["train", "running", "-", "-", "0", "-", "-"]
 
 
 def test_the_bundle_holds_both_forms(view):
@@ -396,12 +396,14 @@ def test_the_sizes_stand_below_each_other(view):
 
 def test_the_list_of_runs_is_aligned(view):
     other = replace(view, name="a-longer-name", state="running", where="", snapshot={}, snapshot_at="")
-    lines = runs_table([view, other], NOW).splitlines()
+    lines = runs_table([replace(view, disk=111_143_310), replace(other, disk=1)], NOW).splitlines()
     for head in ("STATE", "WHERE IT STANDS", "LAST SNAPSHOT"):
         column = lines[0].index(head)
         assert all(line[column - 2 : column] == "  " and line[column] != " " for line in lines)
     assert len({len(line) for line in lines}) == 1
-    assert lines[1].split("  ")[-1] == "37.0 MB"
+    assert lines[1].split("  ")[-2:] == ["37.0 MB", "111.1 MB"]
+    assert "on disk" in text(replace(view, disk=111_143_310), NOW)
+    assert "111.1 MB" in html(replace(view, disk=111_143_310), now=NOW)
 
 
 def test_an_empty_list_says_so():

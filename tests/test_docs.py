@@ -15,6 +15,8 @@ import nbresume
 from nbresume._card import View
 from nbresume._cli import _COMMANDS
 from nbresume._magic._config import ENVIRONMENT, NBResume
+from nbresume._magic._keeping import KEEPING
+from nbresume._magic._keeping import _parser as keeping_parser
 from nbresume._magic._line import _WORDS as magic_words
 from nbresume._session._current import Current
 from nbresume._transform import CellOptions
@@ -73,8 +75,10 @@ def test_every_option_of_the_cell_is_in_the_reference():
 
 
 def test_the_reference_names_no_option_that_the_cell_does_not_have():
-    """But for the declaration, which is a word of the line magic and never an option."""
-    options = {word for action in _parser()._actions for word in action.option_strings} | {"--declare-compatible"}
+    """But for those of the line magic: the declaration, and what it asks about disk space."""
+    parsers = [_parser(), *map(keeping_parser, KEEPING)]
+    options = {word for parser in parsers for action in parser._actions for word in action.option_strings}
+    options |= {"--declare-compatible"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", MAGIC)) <= options
 
 

@@ -99,6 +99,11 @@ def _cwd() -> str:
         return ""
 
 
+def _environ() -> Settings:
+    """Return the environment without the key that signs snapshots: it never goes into a store."""
+    return {name: value for name, value in os.environ.items() if name not in ("NBRESUME_KEY", "NBRESUME_KEY_FILE")}
+
+
 def _put_environ(name: str, value: Any) -> None:
     if value is _ABSENT:
         os.environ.pop(name, None)
@@ -189,7 +194,7 @@ def _put_torch(name: str, value: Any) -> None:
 
 _SOURCES = {
     "process": _Source("sys", _process, _put_process),
-    "environ": _Source("os", lambda: dict(os.environ), _put_environ),
+    "environ": _Source("os", _environ, _put_environ),
     "numpy": _Source("numpy", _numpy, _put_numpy),
     "pandas": _Source("pandas", _pandas, _put_pandas),
     "sklearn": _Source("sklearn", _sklearn, _put_sklearn),

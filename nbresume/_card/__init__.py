@@ -5,10 +5,11 @@ from __future__ import annotations
 from ._html import headline, html
 from ._svg import svg
 from ._text import runs_table, table, text
+from ._verdict import verdict
 from ._view import View
 from ._words import size
 
-__all__ = ["View", "html", "mimebundle", "runs_table", "size", "svg", "table", "text"]
+__all__ = ["View", "html", "mimebundle", "runs_table", "size", "svg", "table", "text", "verdict"]
 
 
 def mimebundle(view: View, *, now: str | None = None, is_brief: bool = False) -> dict[str, str]:

@@ -168,6 +168,8 @@ def _facts(view: View, now: str) -> Markup:
         rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
+    if view.disk:
+        rows.append((_quiet("on disk"), size(view.disk)))
     rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]
     for run, lineage in view.family:
         kept = f" {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}, kept"

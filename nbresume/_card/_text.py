@@ -66,15 +66,16 @@ def runs_table(views: Iterable[View], now: str | None = None) -> str:
     rows = [_row(view, when) for view in views]
     if not rows:
         return "no runs here"
-    heads = ("NAME", "STATE", "WHERE IT STANDS", "LAST SNAPSHOT", "ATTEMPTS", "SIZE")
+    heads = ("NAME", "STATE", "WHERE IT STANDS", "LAST SNAPSHOT", "ATTEMPTS", "SIZE", "ON DISK")
     return "\n".join(line.rstrip() for line in table([heads, *rows], right=4, indent=""))
 
 
-def _row(view: View, now: str) -> tuple[str, ...]:
+def _row(view: View, today: str) -> tuple[str, ...]:
     weight = snapshot_facts(view)[0] if "bytes" in view.snapshot else "-"
     cause = view.lineage.cause
     state = f"{view.state} ({cause})" if view.state == "interrupted" and cause else view.state
-    return (view.name, state, view.where or "-", age(view.snapshot_at, now) or "-", str(_count(view)), weight)
+    when, whole = age(view.snapshot_at, today) or "-", size(view.disk) if view.disk else "-"
+    return (view.name, state, view.where or "-", when, str(_count(view)), weight, whole)
 
 
 def _count(view: View) -> int:
@@ -115,6 +116,8 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
         yield "last snapshot", ", ".join(told)
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
+    if view.disk:
+        yield "on disk", size(view.disk)
     yield from closeout(view.lineage)
     for run, lineage in view.family:
         yield "earlier run", f"{run}: {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}"

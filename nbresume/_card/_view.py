@@ -48,6 +48,8 @@ class View:
         Whether a fresh kernel found it interrupted and offers to continue it.
     said : str
         What a person decided and no execution has followed yet: ``continue``, ``supersede`` or empty.
+    disk : int
+        Bytes that the run takes on the disk, with all that it keeps.
     seconds_left : float or None
         How long it will still take, where the pace is known.
     """
@@ -69,4 +71,5 @@ class View:
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     offer: bool = False
     said: str = ""
+    disk: int = 0
     seconds_left: float | None = None

@@ -13,10 +13,14 @@ from IPython.display import display
 from .._card import mimebundle, runs_table
 from .._session import Host, abandon, say, view, views
 from ..errors import NbresumeError
+from ._keeping import KEEPING, keep
 from ._show import make_panel
 
 _DECLARE = "--declare-compatible"
-_WORDS = "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, log NAME, abandon NAME"
+_WORDS = (
+    "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, prune NAME, pin NAME, unpin NAME, "
+    "log NAME, abandon NAME"
+)
 
 
 @magics_class
@@ -30,7 +34,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
     @no_var_expand
     @line_magic
     def nbresume(self, line: str) -> None:
-        """Look at runs and decide: %nbresume runs|show|panel|continue|supersede|verify|log|abandon [NAME]."""
+        """Look at runs and decide: %nbresume runs|show|panel|continue|supersede|verify|prune|pin|unpin|log|abandon."""
         word, *rest = shlex.split(line) or ["runs"]
         try:
             self._do(word, rest)
@@ -49,6 +53,9 @@ class NbresumeMagics(Magics):  # IPython's class has no types
         if word == "continue" and _DECLARE in rest:
             rest.remove(_DECLARE)
             word = "declare"
+        if word in KEEPING and rest:
+            host.tell(keep(store, word, rest))
+            return
         if len(rest) != 1:
             raise UsageError(f"%nbresume {word}: use one of {_WORDS}")
         match word:
@@ -60,12 +67,6 @@ class NbresumeMagics(Magics):  # IPython's class has no types
                 host.tell(say(store, rest[0], word))
             case "abandon":
                 host.tell(abandon(store, rest[0]))
-            case "verify":
-                snapshot, rejected = store.find(rest[0]).latest()
-                host.tell(
-                    "\n".join(f"{bad.path.name}: {why}" for bad, why in rejected) or "every snapshot read is good"
-                )
-                host.tell(f"latest: {snapshot.path.name if snapshot else 'none'}")
             case "log":
                 path = store.find(rest[0]).path / "log.txt"
                 host.tell(path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if path.exists() else "")
@@ -86,6 +87,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
 @argument("--rebuild", help="names that are never saved: their statement runs again")
 @argument("--strict", action="store_true", help="refuse instead of adding names to what is saved")
 @argument("--plan", action="store_true", help="print what each statement will do, and run nothing")
+@argument("--trust", action="store_true", help="continue from what is signed with another key, or not at all")
 @argument("--store", help="where runs live")
 def resumable_stub(line: str, cell: str | None = None) -> None:  # noqa: ARG001  # what IPython passes
     """Make this cell resumable: it survives the death of its kernel, to the bit."""

@@ -30,7 +30,7 @@ from ._descriptors import is_no_file, mapped_for_writing, writable_descriptors
 from ._hidden import Hidden
 from ._known import SETTLED, Known, descriptors, look, positions, signature, tail_digest
 from ._open import ManagedOpen
-from ._portable import Portable
+from ._portable import Portable, Sign
 from ._undo import Journal
 
 
@@ -52,9 +52,11 @@ class Files:
         Returns the texts that the cell reads just now.
     warn, told : callable
         Show a warning; show that a file was cut back, by how many bytes.
+    sign : callable
+        Signs a record of what was done to files.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a cell's files have to do with
         self,
         folder: Path,
         store: Path,
@@ -64,6 +66,7 @@ class Files:
         values: Callable[[], Iterable[str]] = tuple,
         warn: Callable[[str], None] = lambda _text: None,
         told: Callable[[str, int], None] = lambda _name, _length: None,
+        sign: Sign = lambda _kind, _record: {},
     ) -> None:
         self.folder = folder
         self._store = str(store.resolve())
@@ -71,7 +74,7 @@ class Files:
         self._open = ManagedOpen(namespace, self._path)
         self._known = self._open.written
         self._copies = Copies(folder / "files")
-        self._portable = Portable(store.parent)
+        self._portable = Portable(store.parent, sign)
         self._journal = Journal(folder / "files.jsonl", self._portable)
         self._hidden = Hidden(self._path, sources, values, self._copies)
         self._doubted: set[str] = set()

@@ -39,7 +39,7 @@ class Moves:
         }
         if moves:
             _fs.make_folder(self.folder)
-            _fs.write(self._list, json.dumps(self._portable.pack(moves)).encode())
+            _fs.write(self._list, json.dumps(self._portable.sealed("moved", {"moves": moves})).encode())
         for path, target in moves.items():
             if Path(path).is_file() or Path(path).is_symlink():
                 _fs.move(Path(path), Path(target))
@@ -78,7 +78,7 @@ class Moves:
     def recover(self) -> None:
         """Put files back that an attempt had moved aside and could not put back itself."""
         try:
-            moves = self._portable.unpack(json.loads(self._list.read_bytes()))
+            moves = self._portable.opened(json.loads(self._list.read_bytes()))["moves"]
         except FileNotFoundError:
             return
         for path, target in moves.items():

@@ -42,7 +42,7 @@ class Journal:
         found: list[Json] = []
         for line in lines:
             try:
-                record = self._portable.unpack(json.loads(line))
+                record = self._portable.opened(json.loads(line))
             except ValueError:
                 continue  # torn by a death: then what it tells of has not happened
             found.append(record)
@@ -87,4 +87,4 @@ class Journal:
         _fs.write(self.path, b"".join(map(self._line, self.records)))
 
     def _line(self, record: Json) -> bytes:
-        return json.dumps(self._portable.pack(record)).encode() + b"\n"
+        return json.dumps(self._portable.sealed("done", record)).encode() + b"\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._current import activate, active_host, current, deactivate, resumable
 from ._host import Host, default_root
+from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
 from ._points import boundary, resume_point
 from ._stream import stream
 from ._views import abandon, open_run, runs, say, view, views
@@ -18,11 +19,15 @@ __all__ = [
     "deactivate",
     "default_root",
     "open_run",
+    "pin_snapshot",
+    "prune_run",
     "resumable",
     "resume_point",
     "runs",
     "say",
     "stream",
+    "unpin_snapshot",
+    "verify_run",
     "view",
     "views",
 ]

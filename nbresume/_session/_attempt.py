@@ -18,7 +18,7 @@ from .._capture import (
 )
 from .._lineage import CHANGED
 from .._outputs import Files, OutputLog
-from .._store import Claim, RunFolder, Snapshot, SnapshotError
+from .._store import Claim, RunFolder, Snapshot, SnapshotError, signer
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
 from ..errors import NbresumeError, RefusedError, ReplayError
@@ -77,6 +77,7 @@ class Attempt:
             values=lambda: texts_read(scope),
             warn=self.warn,
             told=self._tell_cut,
+            sign=signer(run.id),
         )
         self.log = OutputLog(run.path / "log.txt")
         self.data = DataGate()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from .._policy import Keep
-from .._store import Claim, RunFolder, Snapshot, Staged, with_bases
+from .._store import Claim, RunFolder, Snapshot, Staged, pinned, with_bases
 from .._types import Json
 
 
@@ -151,7 +151,8 @@ class Commits:
     def _going(self, *coming: Snapshot) -> set[int]:
         """Tell which snapshots no one needs once another has come: not kept, and none that is kept is built on them."""
         there = [*self._there, *coming]
-        going = set(self._keep.to_prune([one.seq for one in there]))
+        pins = pinned(self._run)
+        going = set(self._keep.to_prune([one.seq for one in there if one.ident not in pins]))
         staying = [one for one in there if one.seq not in going]
         if coming:  # what it will be built on, if on any, is the newest
             staying += self._there[-1:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .._identity import Identity
 from .._lineage import DECLARED, NOT_REACHED, OTHER_HARDWARE
 from .._resume import Continue, Decision, Found, Restore, Start, Stop, decide
-from .._store import RunFolder, Store, elsewhere
+from .._store import RunFolder, Store, check_signatures, elsewhere, trust_run
 from .._transform import CellOptions, CellPlan, UnitPlan
 from .._types import Json, Word
 from ..errors import OptionError, StoppedError
@@ -110,6 +110,8 @@ class Chooser:
         whole = recorded.differences(asked.identity, left=asked.left)
         word, declares = self._word(asked), asked.said == "declare"
         state = run.lineage().state
+        if word != "supersede" and state == "interrupted":
+            self._trust(run, asked)
         differences, hindered = whole, ""
         if whole and state == "interrupted" and word in ("ask", "continue"):
             differences, hindered = self._counting(run, recorded, asked)
@@ -117,6 +119,8 @@ class Chooser:
         decision = decide(found, word, declares=declares)
         if isinstance(decision, Stop):
             raise stopped(run, decision)
+        if isinstance(decision, Restore):
+            self._trust(run, asked)
         if declares and not self.attended():
             raise OptionError(
                 f"{run.name} was declared the same run, and nobody is here who could have said so. Run the cell in a "
@@ -127,6 +131,15 @@ class Chooser:
         changes = _changes(decision, recorded, asked, whole, differences)
         by = "%nbresume supersede, or a click" if asked.said else "--on-restart supersede"
         return Chosen(decision, run, whole, changes, recorded.other_entry(asked.identity), by)
+
+    def _trust(self, run: RunFolder, asked: _Asked) -> None:
+        """Stop before anything of a run is believed that we have not signed, unless a person trusts it."""
+        doubtful = trust_run(run) if asked.plan.options.trust else []
+        for what in doubtful:
+            attempt = max((one.number for one in run.lineage().attempts), default=1)
+            run.note("warned", attempt, text=f"trusted by --trust: {what}")
+            self.tell(f"{run.name}: trusted by --trust, and loaded: {what}")
+        check_signatures(run)
 
     def _counting(self, run: RunFolder, recorded: Identity, asked: _Asked) -> tuple[tuple[str, ...], str]:
         """Tell what differs in what has run, and why nobody can declare that to be nothing."""

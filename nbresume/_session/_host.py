@@ -15,7 +15,7 @@ from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Restore, Start, Supersede
-from .._store import RunFolder, Store, enter
+from .._store import Keys, RunFolder, Store, enter
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json
 from ..errors import RefusedError
@@ -178,6 +178,7 @@ class Host:
             "identity": self._identity.to_json(),
             "declared": list(plan.options.declared),
             "rng": rng_state(),
+            "keep_every": plan.options.keep.every,
             **kinship,
         }
         run = store.create(plan.options.name, record)
@@ -286,6 +287,8 @@ class Host:
         runtime.restoring = complete
         self.runtime = runtime
         self.namespace[RUNTIME] = runtime
+        if not complete and (warning := Keys.find().warning):
+            attempt.warn(warning)
         attempt.start()
         assert self._interrupts is not None  # noqa: S101  # _attempt() made them
         self._interrupts.start()

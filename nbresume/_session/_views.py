@@ -8,7 +8,7 @@ from typing import Any
 from .._card import View
 from .._identity import Identity
 from .._lineage import Lineage
-from .._store import RunFolder, Store
+from .._store import RunFolder, Store, disk_use
 from ..errors import StoppedError
 
 _TAIL = 12
@@ -39,6 +39,7 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
         family=_family(run),
         log_tail=_log_tail(run),
         offer=offer,
+        disk=disk_use(run.path),
     )
 
 

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from ._index import Elsewhere, elsewhere, enter
+from ._keys import Keys
 from ._owner import Claim
+from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
 from ._run import RunFolder, Store
 from ._seal import SnapshotError
+from ._signatures import check_signatures, trust_run, verified
 from ._snapshot import Snapshot, with_bases
 from ._staging import Staged
+from ._trust import signer
 from ._writer import Writer
 
 __all__ = [
     "Claim",
     "Elsewhere",
+    "Keys",
+    "Pruned",
     "RunFolder",
     "Snapshot",
     "SnapshotError",
     "Staged",
     "Store",
     "Writer",
+    "check_signatures",
+    "disk_use",
     "elsewhere",
     "enter",
+    "pin",
+    "pinned",
+    "prune",
+    "repair",
+    "signer",
+    "trust_run",
+    "unpin",
+    "verified",
     "with_bases",
 ]

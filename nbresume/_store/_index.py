@@ -17,6 +17,7 @@ from pathlib import Path
 import xxhash
 
 from .. import _fs
+from ._home import data_folder
 from ._run import RunFolder, Store
 
 SWITCH = "NBRESUME_INDEX"
@@ -112,11 +113,8 @@ def _folder() -> Path | None:
     """Return the folder of the index, beside Jupyter's own data; None when it is switched off."""
     if os.environ.get(SWITCH, "").lower() in ("0", "false", "no", "off"):
         return None
-    data = os.environ.get("JUPYTER_DATA_DIR")
-    if data:
-        return Path(data) / "nbresume" / "stores"
-    home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(home).expanduser() / "jupyter" / "nbresume" / "stores"
+    data = data_folder()
+    return data / "stores" if data is not None else None
 
 
 def _is_temporary(root: Path) -> bool:

@@ -12,6 +12,8 @@
         files/            copies of them, by digest
         files.jsonl       what was done to them since a snapshot
         once/             results of what is done once, and claims
+        pins/             names of snapshots that are kept for good
+        trusted           fingerprints of what a person trusts
         owner, lock       who writes
 """
 
@@ -34,9 +36,11 @@ from .._lineage import Lineage, fold
 from .._types import FORMAT, Json
 from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
+from ._retention import pinned
 from ._seal import SnapshotError
 from ._snapshot import Snapshot
 from ._staging import BlockLike
+from ._trust import of_change, of_record, sign
 from ._writer import Writer
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
@@ -103,6 +107,8 @@ class RunFolder:
 
     def note(self, kind: Kind, attempt: int, **facts: Any) -> Event:
         """Append an event to the journal, durably."""
+        if kind == "changed":  # it can say that another identity is the same run
+            facts["signature"] = sign(*of_change(self.id, attempt, facts))
         event = Event(kind, attempt, now(), facts)
         _fs.append(self.path / "journal.jsonl", encode(event))
         return event
@@ -187,6 +193,8 @@ class RunFolder:
         ------
         CorruptError
             When there are snapshots and none can be believed: unreadable is never "first run".
+        UntrustedError
+            When the newest that holds is not signed with a key of ours, and nobody has said that it is trusted.
         """
         rejected: list[tuple[Snapshot, str]] = []
         for snapshot in reversed(self.snapshots()):
@@ -195,6 +203,7 @@ class RunFolder:
             except SnapshotError as error:
                 rejected.append((snapshot, str(error)))
             else:
+                snapshot.check_signature()
                 return snapshot, rejected
         if rejected:
             what = "; ".join(f"{snapshot.path.name}: {why}" for snapshot, why in rejected)
@@ -225,8 +234,9 @@ class RunFolder:
         among : iterable of Snapshot, optional
             The snapshots there are, for a writer that knows them; default: look.
         """
+        pins = pinned(self)
         for snapshot in self.snapshots() if among is None else among:
-            if snapshot.seq in goes and snapshot.attempt <= attempt:
+            if snapshot.ident not in pins and snapshot.seq in goes and snapshot.attempt <= attempt:
                 _fs.remove(snapshot.path)
 
     # -------------------------------------------------------------- results of what is done once
@@ -238,16 +248,12 @@ class RunFolder:
     def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
         """Keep a result for all later attempts."""
         writer = Writer()
-        writer.commit(writer.stage(self.kept_path(key), meta, stream, tables, blocks))
+        writer.commit(writer.stage(self.kept_path(key), {**meta, "run": self.id}, stream, tables, blocks))
 
     def kept(self, key: str) -> Snapshot | None:
         """Return the kept result of a key, if there is one."""
         path = self.kept_path(key)
         return Snapshot(path) if path.exists() else None
-
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
 
 
 class Store:
@@ -345,5 +351,6 @@ class Store:
         path = self.root / ident
         _fs.make_folder(path / "snapshots")
         full = {"format": FORMAT, "id": ident, "name": name, "number": number, "created": now(), **record}
+        full["signature"] = sign(*of_record(full))
         _fs.write(path / "run.json", json.dumps(full, ensure_ascii=False, indent=1).encode())
         return RunFolder(path, full)

@@ -5,7 +5,7 @@
     nbresume snapshot, format 1
     <XXH3-128 of the rest of the page>
     {"snapshot": "0002-00000042", "size": ..., "meta": [offset, bytes, sha256], ...}
-    {"key": ..., "hmac-sha256": ...}
+    {"hmac": ..., "key": ...}
 
 HDF5 begins behind it: the page is what HDF5 calls a user block.
 """
@@ -39,19 +39,22 @@ class Seal:
         ``snapshot``, ``size``, ``body``, ``digests`` (offset and count), ``head`` (digest of what lies between this
         page and the body), and for ``meta``, ``objects`` and ``tables`` their offset, bytes and SHA-256.
     signature : dict
-        ``key`` and ``hmac-sha256``; empty when it is not signed.
+        ``key``, which one, and ``hmac``, HMAC-SHA256; empty when it is not signed.
     """
 
     facts: Json
     signature: Json
 
-    def signed(self) -> bytes:
-        """Return the bytes that the signature is over."""
+    def signed(self) -> tuple[bytes, bytes]:
+        """Return what the signature is of."""
+        return b"nbresume:snapshot", self._text()
+
+    def _text(self) -> bytes:
         return json.dumps(self.facts, sort_keys=True).encode()
 
     def page(self) -> bytes:
         """Return the page."""
-        text = self.signed() + b"\n" + json.dumps(self.signature, sort_keys=True).encode() + b"\n"
+        text = self._text() + b"\n" + json.dumps(self.signature, sort_keys=True).encode() + b"\n"
         first = f"nbresume snapshot, format {FORMAT}\n".encode()
         rest = text.ljust(SEAL - len(first) - 33)
         return first + xxhash.xxh3_128_hexdigest(rest).encode() + b"\n" + rest

@@ -27,6 +27,7 @@ from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
 from ._layout import SEAL
 from ._seal import Seal, SnapshotError, sha256
+from ._trust import Seen, check, look
 
 
 class Snapshot:
@@ -68,6 +69,42 @@ class Snapshot:
         return self._seal
 
     @property
+    def signature(self) -> Seen:
+        """What its signature says.
+
+        Raises
+        ------
+        SnapshotError
+            When it is one of ours and does not hold, or there is none to be read.
+        """
+        seen = look(self.seal.signature, *self.seal.signed())
+        if seen.state == "changed":
+            raise SnapshotError(f"it {seen.words}")
+        return seen
+
+    def check_signature(self) -> None:
+        """Check that the file may be loaded.
+
+        Raises
+        ------
+        UntrustedError
+            When it is not signed with a key of ours, and nobody has said that it is trusted.
+        """
+        check(self.path.parent.parent, f"{self.path.parent.name}/{self.path.name}", self.signature)
+
+    def check_place(self) -> None:
+        """Check that the file is of this run: what is signed could be put elsewhere.
+
+        Raises
+        ------
+        SnapshotError
+            When it is not.
+        """
+        here = self.path.parent.parent.name
+        if self.meta.get("run", here) != here:
+            raise SnapshotError(f"it is of another run, {self.meta['run']}")
+
+    @property
     def base(self) -> str:
         """The snapshot that it is built on; empty where it stands by itself."""
         return str(self.seal.facts["base"][0]) if "base" in self.seal.facts else ""
@@ -92,10 +129,14 @@ class Snapshot:
         SnapshotError
             When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
+        _ = self.signature
         self._read({}, whole=True)
+        self.check_place()
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
-        """Return the pickle stream and the tables, checked."""
+        """Return the pickle stream and the tables, checked and trusted."""
+        self.check_signature()
+        self.check_place()
         with opened(self.path) as content:
             return _proven(content, "objects"), _proven(content, "tables")
 

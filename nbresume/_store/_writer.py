@@ -12,7 +12,7 @@ built on. A few deltas are followed by a whole file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import xxhash
 from .. import _fs
 from .._types import Json
 from ._image import Known, Parts, Slice, compare, cut, part_of, write
+from ._keys import Keys
 from ._layout import DIGESTS, META, PAGE, PIECES, RUNS, SEAL, Dataset, Layout, lay_out
 from ._seal import Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
@@ -35,8 +36,6 @@ _SHARE = 4
 _LONGEST = 12
 """Deltas that are built on one whole file."""
 _FIRST_RUNG = 1 << 16
-
-Sign = Callable[[bytes], Json]
 
 
 @dataclass(slots=True)
@@ -53,16 +52,10 @@ class _Chain:
 
 
 class Writer:
-    """Writes snapshots into one folder.
+    """Writes snapshots into one folder, and signs them with the key that is this user's at its start."""
 
-    Parameters
-    ----------
-    sign : callable
-        Signs bytes; returns what the seal says of the signature.
-    """
-
-    def __init__(self, sign: Sign = lambda _: {}) -> None:
-        self._sign = sign
+    def __init__(self) -> None:
+        self._key = Keys.find().own
         self._stager = Stager()
         self._files: dict[Path, Known] = {}
         """Whole files that were written here, and what they hold."""
@@ -212,7 +205,8 @@ class Writer:
         return draft.written
 
     def _page(self, facts: Json) -> bytes:
-        return Seal(facts, self._sign(Seal(facts, {}).signed())).page()
+        signature = {"key": self._key.ident, "hmac": self._key.sign(*Seal(facts, {}).signed())}
+        return Seal(facts, signature).page()
 
 
 def _rungs(size: int) -> list[int]:

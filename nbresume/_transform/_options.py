@@ -39,8 +39,9 @@ class CellOptions:
         What running the cell does with an interrupted run of this name.
     rebuild : tuple of str
         Names that are never saved.
-    strict, plan, timed : bool
-        Say no instead of adding names; print and run nothing; a ``%%time`` line stood below.
+    strict, plan, trust, timed : bool
+        Say no instead of adding names; print and run nothing; load what is signed with another key, or not at all; a
+        ``%%time`` line stood below.
     store : str
         Where runs live; empty for the store of the extension.
     """
@@ -56,6 +57,7 @@ class CellOptions:
     rebuild: tuple[str, ...] = ()
     strict: bool = False
     plan: bool = False
+    trust: bool = False
     store: str = ""
     timed: bool = False
 
@@ -106,6 +108,7 @@ class CellOptions:
             rebuild=rebuild,
             strict=bool(found.strict),
             plan=bool(found.plan),
+            trust=bool(found.trust),
             store=str(found.store or ""),
             timed=timed,
         )
@@ -130,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rebuild", default="")
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--trust", action="store_true")
     parser.add_argument("--store", default="")
     return parser
 
