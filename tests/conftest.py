@@ -88,7 +88,7 @@ def own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     """A notebook in the process of the test."""
     main, hook, trace = sys.modules["__main__"], sys.displayhook, sys.excepthook
-    for name in ("STORE", "EVERY", "KEEP", "KEEP_EVERY", "ON_RESTART", "STRICT", "REBUILD", "PLAN"):
+    for name in ("STORE", "EVERY", "KEEP", "KEEP_EVERY", "KEEP_FREE", "ON_RESTART", "STRICT", "REBUILD", "PLAN"):
         monkeypatch.delenv(f"NBRESUME_{name}", raising=False)
     monkeypatch.chdir(tmp_path)
     found = Notebook(tmp_path)

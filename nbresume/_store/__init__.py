@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._index import Elsewhere, elsewhere, enter
 from ._owner import Claim
+from ._place import fleeting
 from ._run import RunFolder, Store
 from ._seal import SnapshotError
 from ._snapshot import Snapshot
@@ -20,4 +21,5 @@ __all__ = [
     "Writer",
     "elsewhere",
     "enter",
+    "fleeting",
 ]

@@ -69,6 +69,11 @@ class Writer:
         Where they go.
     sign : callable
         Signs bytes; returns what the seal says of the signature.
+
+    Attributes
+    ----------
+    keep_free : int
+        Bytes that have to stay free on the disk.
     """
 
     def __init__(self, folder: Path, sign: Sign = lambda _: {}) -> None:
@@ -77,6 +82,8 @@ class Writer:
         self._room = _Room()
         self._known: dict[Path, Known] = {}
         self._newest: Path | None = None
+        self._has_failed = False
+        self.keep_free = 0
 
     def stage(  # what a snapshot is made of
         self,
@@ -157,10 +164,15 @@ class Writer:
         StoreError
             When the disk refuses; nothing is left under the final name.
         """
+        if self._has_failed:
+            _fs.remove_leftovers(self._folder)  # a disk that had died kept its temporary file, too
+        self._has_failed = True
         layout, newest = staged.layout, self._known.get(self._newest) if self._newest else None
         recycle = retired if retired in self._known and layout.size >= _WORTH else None
         clone = self._newest if layout.size >= _WORTH else None
-        with _fs.draft(staged.path, clone=clone, recycle=recycle, needed=layout.size) as draft:
+        with _fs.draft(
+            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free
+        ) as draft:
             under = self._known[draft.holds] if draft.holds is not None else Known()
             if draft.holds is not None and draft.holds == recycle:
                 del self._known[recycle]
@@ -169,7 +181,7 @@ class Writer:
             head = _head(staged, known)
             draft.put(SEAL, [memoryview(head)])
             draft.put(0, [memoryview(self._seal(staged, head, known).page())])
-        self._known[staged.path], self._newest = known, staged.path
+        self._known[staged.path], self._newest, self._has_failed = known, staged.path, False
         return draft.written
 
     def forget(self, path: Path) -> None:
