@@ -76,18 +76,25 @@ def publish(path: Path) -> Iterator[Path]:
         temp.rename(path)
         sync_folder(path.parent)
     except OSError as error:
-        remove(temp)
+        _drop(temp)
         raise StoreError(_sentence(error, path), str(path)) from error
     except BaseException:
-        remove(temp)
+        _drop(temp)
         raise
+
+
+def _drop(path: Path) -> None:
+    """Remove what is not to stay; what a dead disk keeps all the same is for ``remove_leftovers``."""
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _sentence(error: OSError, path: Path, needed: int = 0) -> str:
     what = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         need = f"{needed:,} bytes needed, " if needed else ""
-        what = f"{what} ({need}{free_space(path.parent):,} bytes free)"
+        with contextlib.suppress(OSError):  # a disk that does not answer any more has said why already
+            what = f"{what} ({need}{free_space(path.parent):,} bytes free)"
     return f"cannot write {path}: {what}. Free some space or choose another store with --store"
 
 
@@ -121,6 +128,8 @@ class Draft:
         left = [part for part in parts if len(part)]
         while left:
             done = os.pwritev(self._fd, left[:_MOST_PARTS], offset)
+            if not done:
+                raise OSError(errno.EIO, "the disk takes no more bytes, and does not say why")
             offset += done
             self.written += done
             while left and done >= len(left[0]):
@@ -130,7 +139,9 @@ class Draft:
 
 
 @contextlib.contextmanager
-def draft(path: Path, *, clone: Path | None = None, recycle: Path | None = None, needed: int = 0) -> Iterator[Draft]:
+def draft(
+    path: Path, *, clone: Path | None = None, recycle: Path | None = None, needed: int = 0, keep_free: int = 0
+) -> Iterator[Draft]:
     """Hand out a file to be written piece by piece; it becomes ``path``, whole or not at all.
 
     Parameters
@@ -143,6 +154,8 @@ def draft(path: Path, *, clone: Path | None = None, recycle: Path | None = None,
         A file that nobody needs any more: else it loses its name, and its bytes are written over.
     needed : int, optional
         Bytes that will be written, for the message when there is no room for them.
+    keep_free : int, optional
+        Bytes that have to stay free on the disk: a file that would leave less is refused before it is begun.
 
     Raises
     ------
@@ -150,31 +163,41 @@ def draft(path: Path, *, clone: Path | None = None, recycle: Path | None = None,
         When the disk refuses; nothing is left under the final name, nor under a temporary one.
     """
     temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
-    fd = -1
+    names, fd = [temp], -1
     try:
         fd = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         holds = clone if clone is not None and _share_bytes(clone, fd) else None
-        if holds is None and recycle is not None and _is_only_ours(recycle):
+        over = recycle if holds is None and recycle is not None and _is_only_ours(recycle) else None
+        if keep_free:
+            _refuse_to_fill(path.parent, needed - (over.stat().st_size if over else 0), keep_free)
+        if over:
             fd, empty = -1, fd
             os.close(empty)
-            recycle.rename(temp)
+            over.rename(temp)
             sync_folder(path.parent)  # so that a half-written file never stands under the older one's name
-            fd, holds = os.open(temp, os.O_RDWR | os.O_CLOEXEC), recycle
+            fd, holds = os.open(temp, os.O_RDWR | os.O_CLOEXEC), over
         yield Draft(fd, holds)
         sync_data(fd)
         fd, full = -1, fd
         os.close(full)
         temp.rename(path)
+        names.append(path)  # a name that may be gone after a power cut is none
         sync_folder(path.parent)
-    except OSError as error:
-        remove(temp)
-        raise StoreError(_sentence(error, path, needed), str(path)) from error
-    except BaseException:
-        remove(temp)
+    except BaseException as error:
+        for name in names:
+            _drop(name)
+        if isinstance(error, OSError):
+            raise StoreError(_sentence(error, path, needed), str(path)) from error
         raise
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def _refuse_to_fill(folder: Path, needed: int, keep_free: int) -> None:
+    """Refuse a file that would leave too little room for others."""
+    if free_space(folder) - max(0, needed) < keep_free:
+        raise OSError(errno.ENOSPC, f"{keep_free:,} bytes have to stay free (--keep-free)")
 
 
 def sync_data(fd: int) -> None:
@@ -239,6 +262,8 @@ def append(path: Path, line: bytes) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, OWNER_READS)
         try:
             size = os.fstat(fd).st_size
+            if not size:
+                sync_folder(path.parent)  # else a power cut takes the name, and all lines with it
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             data = memoryview(b"\n" + line if torn else line)
             while data:
@@ -247,7 +272,7 @@ def append(path: Path, line: bytes) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise StoreError(_sentence(error, path), str(path)) from error
+        raise StoreError(_sentence(error, path, len(line)), str(path)) from error
 
 
 def open_log(path: Path) -> IO[bytes]:

@@ -93,6 +93,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
         "EVERY",
         "KEEP",
         "KEEP_EVERY",
+        "KEEP_FREE",
         "ON_RESTART",
         "STRICT",
         "REBUILD",

@@ -90,6 +90,7 @@ def test_the_defaults_of_the_reference_are_the_real_ones():
         "--budget": "5%",
         "--max-wait": "10m",
         "--keep": "3",
+        "--keep-free": "0",
         "--on-restart": "ask",
     }
     assert {option: str(defaults[option]) for option in told} == told

@@ -159,7 +159,10 @@ def test_a_signed_snapshot_put_in_anothers_place_is_not_believed(interrupted, ca
     later = last.path.with_name(Snapshot.name(1, last.seq + 1))
     later.write_bytes(first.path.read_bytes())
     assert go_on(interrupted) == expected()
-    assert f"snapshot {later.stem} can't be believed (it holds {first.ident}, under another name" in capsys.readouterr().out
+    assert (
+        f"snapshot {later.stem} can't be believed (it holds {first.ident}, under another name"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_signed_snapshot_of_another_run_is_not_believed(interrupted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from .._outputs import Files, OutputLog
 from .._store import Claim, RunFolder, Snapshot, SnapshotError, signer
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
-from ..errors import NbresumeError, RefusedError, ReplayError
+from ..errors import NbresumeError, RefusedError, ReplayError, StoreError
 from ._commits import Commits
 from ._data import DataGate
 from ._frames import Frame, Way, describe, loops_of
@@ -87,6 +88,7 @@ class Attempt:
         """Whether code of the user's ran on the way back that could have touched what was restored."""
         self.claim, self._tell = claim, tell
         self.commits = Commits(run, number, claim, plan.options.keep, hold=hold, let_go=let_go)
+        self.commits.writer.keep_free = plan.options.keep_free
         self._snapshot: Snapshot | None = None
         self._fresh = True
         self._graph: Any = None
@@ -95,6 +97,7 @@ class Attempt:
         self._saved: frozenset[str] = frozenset()
         self._here = scope.launch
         self._told: set[str] = set()
+        self._unnoted: list[str] = []
         self._active = 0.0
         self._since = time.monotonic()
 
@@ -117,9 +120,13 @@ class Attempt:
             self.claim.leave()
 
     def warn(self, text: str) -> None:
-        """Say a warning, and note it."""
-        self.run.note("warned", self.number, text=text)
+        """Say a warning, and note it: with the next one, where the disk takes nothing now."""
         self.tell(f"{self.run.name}: {text}")
+        self._unnoted.append(text)
+        with contextlib.suppress(StoreError):
+            while self._unnoted:
+                self.run.note("warned", self.number, text=self._unnoted[0])
+                del self._unnoted[0]
 
     def note_changes(self) -> None:
         """Note, and say, that this attempt is not plainly the same run."""
@@ -183,6 +190,9 @@ class Attempt:
             What it ended with.
         """
         self.commits.wait()
+        trouble, self.commits.trouble = self.commits.trouble, ""
+        if trouble:
+            self.warn(trouble)
         if kept := self.commits.settle():
             self.files.committed(kept)
         return bool(kept)

@@ -65,7 +65,7 @@ class Boundaries(Path):
         """Take a snapshot; returns what has to end the cell, if anything has."""
         began = time.perf_counter()
         try:
-            self._learn()
+            self.learn()
             if self._doubt is not None:
                 raise self._doubt
             # Nothing has been saved yet at boundary 0, and nothing comes after a stop: those are waited for.
@@ -73,7 +73,7 @@ class Boundaries(Path):
             in_flight = self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced, behind=behind)
             self.pace.taken(time.perf_counter() - began)
             if not in_flight:
-                self._protected()
+                self.protected()
             if not self._finished:
                 self.pace.force()  # what the body makes unsaveable shows after one iteration, and not hours later
         except RefusedError as error:
@@ -81,18 +81,18 @@ class Boundaries(Path):
             return self._refused(frame, error)
         except StoreError as error:
             self.pace.taken(time.perf_counter() - began)
-            self._unprotected(error)
+            self.unprotected(error)
         except BusyError as error:
             return error
         return None
 
-    def _learn(self) -> None:
+    def learn(self) -> None:
         """Learn how the commit behind the loop ended."""
         try:
             if self.attempt.settle():
-                self._protected()
+                self.protected()
         except StoreError as error:
-            self._unprotected(error)
+            self.unprotected(error)
 
     def _refused(self, frame: Frame, error: RefusedError) -> RefusedError | None:
         """Choose what a refusal does: end the cell as long as little is lost, else say that it is not protected."""
@@ -105,7 +105,7 @@ class Boundaries(Path):
         if self._finished <= 1 and self.attempt.number == 1:
             return error
         # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
-        self._unprotected(error)
+        self.unprotected(error)
         return None
 
     @property
@@ -130,7 +130,7 @@ class Boundaries(Path):
                 return True
         return False
 
-    def _unprotected(self, error: NbresumeError) -> None:
+    def unprotected(self, error: NbresumeError) -> None:
         if isinstance(error, RefusedError):
             self._say_once(f"not protected since the last snapshot: {error}")
         elif not self._is_exposed:
@@ -138,7 +138,7 @@ class Boundaries(Path):
             self.pace.force()  # the next boundary tries again; from then on, as often as the rule allows
         self._is_exposed = True
 
-    def _protected(self) -> None:
+    def protected(self) -> None:
         if self._is_exposed:
             self._is_exposed = False
             self.attempt.warn("protected again: a snapshot has been committed")

@@ -34,6 +34,8 @@ class Commits:
     begun, done : callable
         Told that a commit is in flight; and, in its thread, that it is done or has failed, and the seconds of processor
         time that it took.
+    trouble : str
+        What else a person has to know: the snapshot stands, but an older one could not be removed.
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Commits:
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
         self._kept: list[int] = []
+        self._stuck: set[str] = set()
+        self.trouble = ""
 
     @property
     def next_seq(self) -> int:
@@ -131,21 +135,17 @@ class Commits:
             self.done(time.thread_time())
 
     def _commit(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
-        snapshot = Snapshot(staged.path)
-        going = self._going(snapshot)
+        going = self._going(Snapshot(staged.path))
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
         written = self.writer.commit(staged, retired.path if retired is not None else None, whole=is_last)
+        snapshot = Snapshot(staged.path, self.writer.base)
         self._there.append(snapshot)
         seconds = time.perf_counter() - began
         facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}
         self._run.note("snapshot", self._number, snapshot=snapshot.ident, **facts)
         self._claim.check()  # what another attempt went on from is not ours to prune
         going = self._going()
-        gone = [one for one in self._there if one.seq in going]
-        self._run.prune(going, self._number, gone)
-        for one in gone:
-            self.writer.forget(one.path)
-        self._there = [one for one in self._there if one.seq not in going]
+        self._there = [one for one in self._there if one.seq not in going or not self._prune(one)]
         self._kept = [one.seq for one in self._there]
 
     def _going(self, *coming: Snapshot) -> set[int]:
@@ -162,6 +162,19 @@ class Commits:
             staying += [one for one in there if not one.base and one.ident not in chain][-1:]
         needed = with_bases([one for one in staying if one not in coming], there)
         return {one.seq for one in there if one.seq in going and one.ident not in needed}
+
+    def _prune(self, snapshot: Snapshot) -> bool:
+        """Remove a snapshot; False where the disk refuses, which is said once, and tried again with the next."""
+        try:
+            self._run.prune({snapshot.seq}, self._number, [snapshot])
+        except OSError as error:
+            if snapshot.ident not in self._stuck:
+                self._stuck.add(snapshot.ident)
+                why = error.strerror or str(error)
+                self.trouble = f"{snapshot.path} is not needed any more and can't be removed: {why}. It is tried again"
+            return False
+        self.writer.forget(snapshot.path)
+        return True
 
     def _may_be_written_over(self, snapshot: Snapshot, going: set[int]) -> bool:
         """Whether a snapshot goes with this commit, is ours, and is not the newest: that one has to stay until then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from .._capture import rng_state
 from .._lineage import CHANGED, OTHER_HARDWARE
 from .._store import RunFolder
 from .._types import Json
-from ..errors import NbresumeError, RefusedError
+from ..errors import NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._runtime import Runtime
 
@@ -44,15 +45,16 @@ def end(runtime: Runtime, attempt: Attempt, error: BaseException | None, display
         elif not runtime.reached_end:  # a magic above the cell swallowed what ended it
             run.note("interrupted", number, cause="exception")
         else:
-            _close(attempt, display)
+            _close(runtime, attempt, display)
     except NbresumeError as trouble:
         if attempt.claim.lost:
             if error is None:  # else the cell has ended with these words
                 attempt.tell(str(trouble))
             return
-        if error is None:
-            run.note("interrupted", number, cause="exception", **_told(trouble))
         attempt.tell(f"{run.name}: its end could not be saved: {trouble}")
+        if error is None:
+            with contextlib.suppress(StoreError):  # the disk that refused the end may refuse this line as well
+                run.note("interrupted", number, cause="exception", **_told(trouble))
 
 
 def give_up(attempt: Attempt, error: BaseException) -> None:
@@ -66,14 +68,23 @@ def give_up(attempt: Attempt, error: BaseException) -> None:
         attempt.end()
 
 
-def _close(attempt: Attempt, display: Json | None) -> None:
-    began = time.perf_counter()
+def _close(runtime: Runtime, attempt: Attempt, display: Json | None) -> None:
     rng = rng_state()
-    attempt.settle()
+    runtime.learn()
+    try:
+        meta = _commit_end(attempt, rng, display)
+    except StoreError as error:  # no boundary comes after this one that could try again
+        runtime.unprotected(error)
+        meta = _commit_end(attempt, rng, display)
+    runtime.protected()
+    tell_completed(attempt.run, attempt.number, meta)
+
+
+def _commit_end(attempt: Attempt, rng: Json, display: Json | None) -> Json:
+    began = time.perf_counter()
     selection = attempt.scope.select([], {}, {}, closing=True)
     made_by = _made_by(attempt.run, attempt.number)
-    meta, _ = attempt.commit([], selection, rng, began, end=True, made_by=made_by, display=display)
-    tell_completed(attempt.run, attempt.number, meta)
+    return attempt.commit([], selection, rng, began, end=True, made_by=made_by, display=display)[0]
 
 
 def tell_completed(run: RunFolder, number: int, meta: Json) -> None:

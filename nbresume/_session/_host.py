@@ -15,7 +15,7 @@ from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Restore, Start, Supersede
-from .._store import Keys, RunFolder, Store, enter
+from .._store import Keys, RunFolder, Store, enter, fleeting
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json
 from ..errors import RefusedError
@@ -70,6 +70,7 @@ class Host:
         self._plans: list[CellPlan] = []
         self._named: dict[str, str] = {}
         self._left: dict[str, Left] = {}
+        self._fleeting: set[Path] = set()
         self._interrupts: Interrupts | None = None
         self._files: Files | None = None
         self._chosen = Chosen(Start())
@@ -129,6 +130,14 @@ class Host:
             self._open(self._chosen.decision, run, plan, scope, store)
             if run is not None:
                 run.unsay()  # followed once, and not before what it asked for is on the disk
+        self._tell_where(store)
+
+    def _tell_where(self, store: Store) -> None:
+        """Say once if a store is lost with its machine."""
+        how = fleeting(store.root)
+        if how and store.root not in self._fleeting:
+            self._fleeting.add(store.root)
+            self.tell(f"{store.root} lies {how}. To outlive that, runs need another place: --store PATH")
 
     def _identify(self, plan: CellPlan, found: Reached) -> Identity:
         identity = identify(plan, found, self.places)

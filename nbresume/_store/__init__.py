@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._index import Elsewhere, elsewhere, enter
 from ._keys import Keys
 from ._owner import Claim
+from ._place import fleeting
 from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
 from ._run import RunFolder, Store
 from ._seal import SnapshotError
@@ -29,6 +30,7 @@ __all__ = [
     "disk_use",
     "elsewhere",
     "enter",
+    "fleeting",
     "pin",
     "pinned",
     "prune",

@@ -8,7 +8,6 @@ way.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import xxhash
 
 from .. import _fs
 from ._home import data_folder
+from ._place import is_temporary
 from ._run import RunFolder, Store
 
 SWITCH = "NBRESUME_INDEX"
@@ -30,7 +30,7 @@ _PATIENCE = 1.0
 def enter(root: Path) -> str:
     """Note a store in the index; returns what went wrong, or an empty text."""
     folder = _folder()
-    if folder is None or _is_temporary(root):
+    if folder is None or is_temporary(root):
         return ""
     entry = folder / xxhash.xxh3_64_hexdigest(os.fsencode(root))
     try:
@@ -115,8 +115,3 @@ def _folder() -> Path | None:
         return None
     data = data_folder()
     return data / "stores" if data is not None else None
-
-
-def _is_temporary(root: Path) -> bool:
-    """Whether a store lies among temporary files: there, a run that nobody came back for is the rule."""
-    return root.is_relative_to(Path(tempfile.gettempdir()).resolve()) or root.is_relative_to(tempfile.gettempdir())

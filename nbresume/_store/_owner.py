@@ -12,13 +12,14 @@ that is ignored.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
 
 from .. import _fs, _processes
 from .._types import Json
-from ..errors import BusyError
+from ..errors import BusyError, StoreError
 
 PATIENCE = 2.5
 """Seconds to wait for an owner to end: a kernel whose server died lives on for up to one beside the new one."""
@@ -63,8 +64,16 @@ class Claim:
         ------
         BusyError
             When another kernel has taken it over.
+        StoreError
+            When its folder does not answer: nobody has taken it over then.
         """
         if not self.holds():
+            if trouble := _unreadable(self._folder):
+                raise StoreError(
+                    f"{self._folder} can't be read: {trouble}. Bring that disk back, or choose another store with "
+                    "--store",
+                    str(self._folder),
+                )
             self.lost = True
             raise BusyError(
                 "another kernel has taken this run over while this one stood still. This cell stops here and writes no "
@@ -76,7 +85,8 @@ class Claim:
         if self._pulse is not None:
             self._pulse.stop()
         if self._lock.is_taken and self.holds():
-            _fs.remove(self._folder / "owner")
+            with contextlib.suppress(OSError):  # the lock, and the end of this process, tell it as well
+                _fs.remove(self._folder / "owner")
         self._lock.release()
 
 
@@ -87,6 +97,19 @@ def owner(folder: Path) -> Json:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _unreadable(folder: Path) -> str:
+    """Tell why a run's folder does not answer; empty when it does, and its owner record is not ours."""
+    for name in ("run.json", "owner"):
+        try:
+            (folder / name).read_bytes()
+        except FileNotFoundError as error:
+            if name == "run.json":
+                return error.strerror or str(error)
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
 
 
 def is_alive(folder: Path) -> bool:
@@ -149,7 +172,8 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
         if not lock.is_known:
             time.sleep(_SETTLE)
         claim.check()
-        _fs.remove_leftovers(folder / "snapshots")
+        for where in (folder, folder / "snapshots", folder / "once", folder / "files"):
+            _fs.remove_leftovers(where)
     except BaseException:
         claim.leave()
         raise

@@ -37,10 +37,12 @@ class Snapshot:
     ----------
     path : Path
         ``<attempt>-<sequence>.h5``.
+    base : str, optional
+        What it is built on, where that is known without reading it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, base: str | None = None) -> None:
+        self.path, self._base = path, base
         attempt, _, seq = path.stem.partition("-")
         self.attempt, self.seq = int(attempt), int(seq)
         self._meta: Json = {}
@@ -107,7 +109,9 @@ class Snapshot:
     @property
     def base(self) -> str:
         """The snapshot that it is built on; empty where it stands by itself."""
-        return str(self.seal.facts["base"][0]) if "base" in self.seal.facts else ""
+        if self._base is None:
+            self._base = str(self.seal.facts["base"][0]) if "base" in self.seal.facts else ""
+        return self._base
 
     @property
     def meta(self) -> Json:
@@ -218,5 +222,5 @@ def with_bases(staying: Iterable[Snapshot], there: Iterable[Snapshot]) -> set[st
             try:
                 ident = known[ident].base if ident in known else ""
             except SnapshotError:
-                break
+                break  # it can't be read itself
     return found

@@ -43,6 +43,8 @@ class _Chain:
     """The newest snapshot, and what it is built on."""
 
     path: Path
+    base: str
+    """What it is built on; empty where it stands by itself."""
     seal: str
     """Digest of its first page."""
     image: Known
@@ -52,9 +54,17 @@ class _Chain:
 
 
 class Writer:
-    """Writes snapshots into one folder, and signs them with the key that is this user's at its start."""
+    """Writes snapshots into one folder, and signs them with the key that is this user's at its start.
+
+    Attributes
+    ----------
+    keep_free : int
+        Bytes that have to stay free on the disk.
+    """
 
     def __init__(self) -> None:
+        self.keep_free = 0
+        self._has_failed = False
         self._key = Keys.find().own
         self._stager = Stager()
         self._files: dict[Path, Known] = {}
@@ -109,6 +119,14 @@ class Writer:
         StoreError
             When the disk refuses; nothing is left under the final name.
         """
+        if self._has_failed:
+            _fs.remove_leftovers(staged.path.parent)  # a disk that had died kept its temporary file, too
+        self._has_failed = True
+        written = self._write(staged, retired, whole=whole)
+        self._has_failed = False
+        return written
+
+    def _write(self, staged: Staged, retired: Path | None, *, whole: bool) -> int:
         body = staged.layout.body
         slices = list(cut(staged.extents, body, staged.size))
         newest = self._newest.image if self._newest is not None else Known()
@@ -119,6 +137,11 @@ class Writer:
         if runs is not None and not whole and is_prepared and (rung := _fitting(staged, runs)):
             return self._write_delta(staged, slices, Known(body, tuple(looked)), runs, rung)
         return self._write_whole(staged, slices, looked, retired)
+
+    @property
+    def base(self) -> str:
+        """What the newest snapshot is built on; empty where it stands by itself."""
+        return self._newest.base if self._newest is not None else ""
 
     def forget(self, path: Path) -> None:
         """Learn that a snapshot is gone."""
@@ -148,7 +171,9 @@ class Writer:
         recycle = retired if is_worth and retired in self._files else None
         clone = self._newest_file if is_worth else None
         newest = self._newest.image if self._newest is not None else Known()
-        with _fs.draft(staged.path, clone=clone, recycle=recycle, needed=layout.size) as draft:
+        with _fs.draft(
+            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free
+        ) as draft:
             under = self._files[draft.holds] if draft.holds is not None else Known()
             if draft.holds is not None and draft.holds == recycle:
                 del self._files[recycle]
@@ -160,7 +185,7 @@ class Writer:
             draft.put(0, [memoryview(page)])
         self._clones = clone is not None and draft.holds == clone
         self._files[staged.path] = known
-        self._newest, self._newest_file = _Chain(staged.path, page_digest(page), known), staged.path
+        self._newest, self._newest_file = _Chain(staged.path, "", page_digest(page), known), staged.path
         return draft.written
 
     # ------------------------------------------------------------------ only what has changed
@@ -179,7 +204,7 @@ class Writer:
             extents.append((at, piece))
             at += len(piece)
         hasher = xxhash.xxh3_128()
-        with _fs.draft(staged.path, needed=at) as draft:
+        with _fs.draft(staged.path, needed=at, keep_free=self.keep_free) as draft:
             draft.resize(layout.size)
             offset = layout.body
             for parts in cut(extents, layout.body, layout.size):
@@ -201,7 +226,14 @@ class Writer:
             }
             page = self._page(facts)
             draft.put(0, [memoryview(page)])
-        self._newest = _Chain(staged.path, page_digest(page), known, newest.deltas + 1, newest.written + draft.written)
+        self._newest = _Chain(
+            staged.path,
+            newest.path.stem,
+            page_digest(page),
+            known,
+            newest.deltas + 1,
+            newest.written + draft.written,
+        )
         return draft.written
 
     def _page(self, facts: Json) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from .._policy import BUDGET, MAX_WAIT, Every, Keep, read_seconds, read_share
 from .._types import Word
 from ..errors import OptionError
 
+_UNITS = ("", "K", "M", "G", "T")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?")
 WORDS = ("ask", "continue", "supersede", "fail")
 
 
@@ -35,6 +38,8 @@ class CellOptions:
         Whether a snapshot is committed before the loop goes on, and not behind it.
     keep : Keep
         Which snapshots stay.
+    keep_free : int
+        Bytes that snapshots leave free on the disk.
     on_restart : Word
         What running the cell does with an interrupted run of this name.
     rebuild : tuple of str
@@ -53,6 +58,7 @@ class CellOptions:
     max_wait: float = MAX_WAIT
     sync: bool = False
     keep: Keep = Keep()
+    keep_free: int = 0
     on_restart: Word = "ask"
     rebuild: tuple[str, ...] = ()
     strict: bool = False
@@ -104,6 +110,7 @@ class CellOptions:
             max_wait=read_seconds(str(found.max_wait)),
             sync=bool(found.sync),
             keep=Keep(_number("--keep", found.keep), _number("--keep-every", found.keep_every)),
+            keep_free=_size("--keep-free", str(found.keep_free)),
             on_restart=found.on_restart,
             rebuild=rebuild,
             strict=bool(found.strict),
@@ -129,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sync", action="store_true")
     parser.add_argument("--keep", default=3)
     parser.add_argument("--keep-every", default=None)
+    parser.add_argument("--keep-free", default="0")
     parser.add_argument("--on-restart", default="ask")
     parser.add_argument("--rebuild", default="")
     parser.add_argument("--strict", action="store_true")
@@ -144,6 +152,14 @@ def _names(option: str, text: str) -> tuple[str, ...]:
         if not name.isidentifier():
             raise OptionError(f"{option} {text!r}: {name!r} is not a variable's name")
     return names
+
+
+def _size(option: str, text: str) -> int:
+    """Read bytes: 0, 500MB, 2GB, 1.5 TB; of a thousand each, as disks are sold."""
+    found = _SIZE.fullmatch(text.strip().upper())
+    if found is None:
+        raise OptionError(f"{option} {text!r} is not a size, such as 500MB or 2GB")
+    return int(float(found[1]) * 1000 ** _UNITS.index(found[2]))
 
 
 def _number(option: str, value: Any) -> Any:
