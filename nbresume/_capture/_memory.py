@@ -53,7 +53,11 @@ class Memory:
     def add_tensor(self, tensor: Any) -> int:
         """Take in a dense torch tensor; returns its index."""
         low, high = bounds(tensor)
-        flags = {"device": str(tensor.device), "conj": bool(tensor.is_conj()), "neg": bool(tensor.is_neg())}
+        flags = {
+            "device": "cpu" if tensor.is_cpu else str(tensor.device),
+            "conj": bool(tensor.is_conj()),
+            "neg": bool(tensor.is_neg()),
+        }
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         return self._add(_Piece(low, high, tensor, "torch", tensor.dtype, shape, strides, flags))
 
@@ -150,13 +154,15 @@ class Memory:
         return str(self._pieces[i].flags.get("device", "cpu"))
 
     def _block(self, group: list[_Piece], places: dict[int, str], joining: set[str]) -> Block:
-        low, high = min(p.low for p in group), max(p.high for p in group)
+        low, high = (group[0].low, group[0].high) if len(group) == 1 else _span(group)
         on_cpu = group[0].flags.get("device", "cpu") == "cpu"
         for name, start, end in self._inputs if on_cpu else ():
             if low < end and start < high:
                 if start <= low and high <= end:
                     return Block(Layout(end - start, "input", name=name), None)
                 joining.add(name)
+        if len(group) == 1 and on_cpu and group[0].kind == "torch":
+            return Block(Layout(high - low, "torch"), bytes_at(low, high - low))
         if all(p.kind == "buffer" and (p.low, p.high) == (low, high) for p in group):
             is_frozen = not any(p.flags["writeable"] for p in group)
             return Block(Layout(high - low, "frozen" if is_frozen else "filled"), group[0].value)
@@ -178,6 +184,10 @@ class Memory:
         return Block(Layout(high - low, maker), bytes_at(low, high - low))
 
 
+def _span(group: list[_Piece]) -> tuple[int, int]:
+    return min(p.low for p in group), max(p.high for p in group)
+
+
 def bounds(value: Any) -> tuple[int, int]:
     """Return the first address of an array or dense tensor and the one behind its last byte."""
     if isinstance(value, np.ndarray):
@@ -186,6 +196,8 @@ def bounds(value: Any) -> tuple[int, int]:
     if not value.numel():
         return 0, 0
     low = int(value.data_ptr())
+    if value.is_contiguous():
+        return low, low + int(value.nbytes)
     last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
     return low, low + (last + 1) * int(value.element_size())
 
@@ -224,7 +236,9 @@ def _stored_natively(dtype: np.dtype[Any]) -> bool:
 
 def bytes_at(address: int, count: int) -> Bytes:
     """Look at memory that the pieces keep alive; the union of overlapping spans has no hole."""
-    return np.ctypeslib.as_array((ctypes.c_ubyte * count).from_address(address))
+    memory: Any = (ctypes.c_ubyte * count).from_address(address)
+    seen: Bytes = np.frombuffer(memory, "u1")
+    return seen
 
 
 def _device_bytes(tensor: Any, low: int, count: int) -> Bytes:
