@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import pickletools
 import tracemalloc
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -164,6 +166,20 @@ def test_neither_capture_nor_digest_copies_what_is_large(name):
 
     assert sum(block.nbytes for block in found.blocks) >= 10 << 20
     assert peak < 3 << 20
+
+
+def test_what_was_captured_is_let_go_at_once():
+    """No cycle of the pickler's keeps the loop's arrays until Python looks for cycles."""
+    one = Holder(bytearray(BIG))
+    seen = weakref.ref(one)
+    gc.disable()
+    try:
+        found = captured([one, np.zeros(9)])
+        assert found.met
+        del found, one
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------------ what the fast ways may not change
