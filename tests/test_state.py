@@ -152,6 +152,10 @@ FORGOTTEN: dict[str, tuple[str, str]] = {
         "import random\nclass A:\n    @functools.cache\n    def f(self, k): return random.random()\na = A()\n",
         "a.f(i % 2)",
     ),
+    "asks something beyond": (
+        "class Web:\n    def get(self, k): return k\nweb = Web()\n@functools.cache\ndef f(k): return web.get(k)\n",
+        "f(i % 2)",
+    ),
     "its counts are read": ("@functools.cache\ndef f(k): return k\n", "print(f(i % 2), f.cache_info())"),
 }
 
@@ -164,6 +168,14 @@ def test_a_cache_that_could_not_be_computed_again_is_refused(case):
 
     assert "remembers (lru_cache) can't be saved" in found.refused
     assert "Keep what it remembers in a dict of your own" in found.refused
+
+
+def test_a_cache_over_a_table_is_no_refusal():
+    """``table.get(k)`` looks at a dict that the loop leaves alone: what is remembered is computed again."""
+    before = "import functools\ntable = {0: 5, 1: 7}\n@functools.cache\ndef f(k): return table.get(k)\nout = []\n"
+    found = rehearse("for i in range(4):\n    out.append(f(i % 2))\n", before, names=["out"])
+
+    assert str(found).endswith("every resume was the same run")
 
 
 def test_a_name_that_changes_without_a_word_is_told():

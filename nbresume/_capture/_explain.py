@@ -61,7 +61,7 @@ def reachable(value: Any, limit: int = 10_000) -> dict[int, Any]:
             continue
         found[id(one)] = one
         if depth < _DEEP:
-            waiting += [(part, depth + 1) for _, part in parts_of(one)]
+            waiting += [(part, depth + 1) for _, part in parts_of(one, named=False)]
     return found
 
 
@@ -89,10 +89,10 @@ def unsaveable(value: Any, *, definitions: Definitions) -> Exception | None:
     return None
 
 
-def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a value with how they are reached."""
+def parts_of(value: Any, *, named: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a value with how they are reached; unnamed, no key is asked for its text."""
     if isinstance(value, dict):
-        yield from ((f"[{key!r}]", part) for key, part in list(value.items()))
+        yield from ((f"[{key!r}]" if named else "", part) for key, part in list(value.items()))
     elif isinstance(value, (list, tuple, deque)):
         yield from ((f"[{place}]", part) for place, part in enumerate(value))
     elif isinstance(value, (set, frozenset)):

@@ -4,6 +4,8 @@ Every array met in the graph becomes a *piece*: a span of addresses and how to l
 share a *block*, which is stored once, whoever owned it: numpy views of one base, torch tensors of one storage, and a
 tensor made from an array alike. A view whose base is not saved keeps its own bytes alone.
 
+A large buffer that an object offers to pickle is a piece too: Arrow columns over numpy's memory keep looking at it.
+
 Strides survive, so that a restored array takes the same path through numpy's loops and gives the same bits.
 """
 
@@ -18,58 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RefusedError
+from ._blocks import Block, Bytes, Kind, Layout, Look
 from ._torch import is_dense_tensor
-
-Bytes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How one piece looks at its block; the part of a piece that is stored."""
-
-    kind: Literal["numpy", "torch"]
-    block: int
-    """Index of the block, -1 for an empty array."""
-    offset: int
-    """Bytes from the start of the block."""
-    dtype: Any
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In bytes for numpy, in elements for torch."""
-    flags: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a block is made again; the part of a block that is stored."""
-
-    nbytes: int
-    maker: Literal["array", "torch", "bytes", "strided", "input"]
-    dtype: Any = None
-    shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    order: Literal["C", "F"] = "C"
-    name: str = ""
-    """The input that holds these bytes, for ``input``."""
-
-
-@dataclass(slots=True)
-class Block:
-    """A run of bytes to be stored.
-
-    Attributes
-    ----------
-    layout : Layout
-        How it is made again.
-    data : ndarray or None
-        What is written: the array itself where one covers the block, else bytes; None when an input holds them.
-    place : str
-        Name of the variable whose array it is, or empty.
-    """
-
-    layout: Layout
-    data: NDArray[Any] | None
-    place: str = ""
 
 
 @dataclass(slots=True)
@@ -77,7 +29,7 @@ class _Piece:
     low: int
     high: int
     value: Any
-    kind: Literal["numpy", "torch"]
+    kind: Kind
     dtype: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -101,9 +53,19 @@ class Memory:
     def add_tensor(self, tensor: Any) -> int:
         """Take in a dense torch tensor; returns its index."""
         low, high = bounds(tensor)
-        flags = {"device": str(tensor.device), "conj": bool(tensor.is_conj()), "neg": bool(tensor.is_neg())}
+        flags = {
+            "device": "cpu" if tensor.is_cpu else str(tensor.device),
+            "conj": bool(tensor.is_conj()),
+            "neg": bool(tensor.is_neg()),
+        }
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         return self._add(_Piece(low, high, tensor, "torch", tensor.dtype, shape, strides, flags))
+
+    def add_buffer(self, raw: memoryview) -> int:
+        """Take in the bytes of a buffer; returns its index."""
+        seen = np.frombuffer(raw, "u1")
+        low, high = bounds(seen)
+        return self._add(_Piece(low, high, seen, "buffer", None, (raw.nbytes,), (1,), {"writeable": not raw.readonly}))
 
     def _add(self, piece: _Piece) -> int:
         index = self._index.get(id(piece.value))
@@ -192,28 +154,38 @@ class Memory:
         return str(self._pieces[i].flags.get("device", "cpu"))
 
     def _block(self, group: list[_Piece], places: dict[int, str], joining: set[str]) -> Block:
-        low, high = min(p.low for p in group), max(p.high for p in group)
+        low, high = (group[0].low, group[0].high) if len(group) == 1 else _span(group)
         on_cpu = group[0].flags.get("device", "cpu") == "cpu"
         for name, start, end in self._inputs if on_cpu else ():
             if low < end and start < high:
                 if start <= low and high <= end:
                     return Block(Layout(end - start, "input", name=name), None)
                 joining.add(name)
+        if len(group) == 1 and on_cpu and group[0].kind == "torch":
+            return Block(Layout(high - low, "torch"), bytes_at(low, high - low))
+        if all(p.kind == "buffer" and (p.low, p.high) == (low, high) for p in group):
+            is_frozen = not any(p.flags["writeable"] for p in group)
+            return Block(Layout(high - low, "frozen" if is_frozen else "filled"), group[0].value)
         whole = [p for p in group if p.kind == "numpy" and (p.low, p.high) == (low, high) and _dense(p.value)]
         owner = next((p for p in whole if p.value.flags.owndata), whole[0] if whole else None)
         if owner is not None and _stored_natively(owner.dtype):
             order: Literal["C", "F"] = "C" if owner.value.flags.c_contiguous else "F"
             place = next((places[id(p.value)] for p in whole if id(p.value) in places), "")
-            layout = Layout(high - low, "array", owner.dtype, owner.shape, order=order)
-            return Block(layout, owner.value, place)
+            turned = order == "F" and not place  # a variable's own array reads as it is, with any HDF5 reader
+            layout = Layout(high - low, "array", owner.dtype, owner.shape, order=order, turned=turned)
+            return Block(layout, owner.value.T if turned else owner.value, place)
         first = group[0]
         if len(group) == 1 and first.kind == "numpy" and first.value.nbytes * 2 < high - low:
             layout = Layout(high - low, "strided", first.dtype, first.shape, first.strides)
-            return Block(layout, np.ascontiguousarray(first.value).reshape(-1).view("u1"))
+            return Block(layout, first.value)
         if not on_cpu:
             return Block(Layout(high - low, "torch"), _device_bytes(first.value, low, high - low))
         maker: Literal["torch", "bytes"] = "torch" if all(p.kind == "torch" for p in group) else "bytes"
-        return Block(Layout(high - low, maker), _bytes_at(low, high - low))
+        return Block(Layout(high - low, maker), bytes_at(low, high - low))
+
+
+def _span(group: list[_Piece]) -> tuple[int, int]:
+    return min(p.low for p in group), max(p.high for p in group)
 
 
 def bounds(value: Any) -> tuple[int, int]:
@@ -224,6 +196,8 @@ def bounds(value: Any) -> tuple[int, int]:
     if not value.numel():
         return 0, 0
     low = int(value.data_ptr())
+    if value.is_contiguous():
+        return low, low + int(value.nbytes)
     last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
     return low, low + (last + 1) * int(value.element_size())
 
@@ -260,9 +234,11 @@ def _stored_natively(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iufcb" and dtype.itemsize <= 16 and dtype.isnative  # noqa: PLR2004  # complex128
 
 
-def _bytes_at(address: int, count: int) -> Bytes:
+def bytes_at(address: int, count: int) -> Bytes:
     """Look at memory that the pieces keep alive; the union of overlapping spans has no hole."""
-    return np.ctypeslib.as_array((ctypes.c_ubyte * count).from_address(address))
+    memory: Any = (ctypes.c_ubyte * count).from_address(address)
+    seen: Bytes = np.frombuffer(memory, "u1")
+    return seen
 
 
 def _device_bytes(tensor: Any, low: int, count: int) -> Bytes:
@@ -272,84 +248,3 @@ def _device_bytes(tensor: Any, low: int, count: int) -> Bytes:
     start = low - storage.data_ptr()
     part: Bytes = whole[start : start + count].cpu().numpy()
     return part
-
-
-# ------------------------------------------------------------------ and back
-
-
-def allocate(layout: Layout) -> tuple[Any, NDArray[Any]]:
-    """Make an empty block.
-
-    Returns
-    -------
-    home : ndarray or torch.Tensor
-        What keeps the memory.
-    target : ndarray
-        Where the stored bytes are to be read to, shaped as they are stored.
-    """
-    if layout.maker == "array":
-        home = np.empty(layout.shape, layout.dtype, order=layout.order)
-        return home, home
-    if layout.maker == "torch":
-        tensor = sys.modules["torch"].empty(layout.nbytes, dtype=sys.modules["torch"].uint8)
-        return tensor, tensor.numpy()
-    if layout.maker == "strided":
-        count = int(np.prod(layout.shape, dtype="i8")) * layout.dtype.itemsize
-        return np.zeros(layout.nbytes, "u1"), np.empty(count, "u1")
-    home = np.empty(layout.nbytes, "u1")
-    return home, home
-
-
-def settle(layout: Layout, home: Any, target: NDArray[Any]) -> None:
-    """Put bytes that were stored without their gaps where they belong."""
-    if layout.maker == "strided":
-        low = sum(min(0, (n - 1) * step) for n, step in zip(layout.shape, layout.strides, strict=True))
-        view = np.ndarray(layout.shape, layout.dtype, home, -low, layout.strides)
-        view[...] = target.view(layout.dtype).reshape(layout.shape)
-
-
-def look_at(look: Look, home: Any) -> Any:
-    """Make the array or tensor that looks at a block."""
-    if look.kind == "numpy":
-        return _numpy_look(look, home)
-    torch = sys.modules["torch"]
-    if home is None:
-        return torch.empty_strided(look.shape, look.strides, dtype=look.dtype, device=look.flags["device"])
-    if isinstance(home, np.ndarray):
-        home = torch.from_numpy(_as_bytes(home))
-    if look.flags["device"] != "cpu":
-        home = home.to(look.flags["device"])
-    tensor = torch.empty(0, dtype=look.dtype, device=home.device)
-    start = home.storage_offset() * home.element_size() + look.offset
-    tensor.set_(home.untyped_storage(), start // tensor.element_size(), look.shape, look.strides)
-    tensor = tensor.conj() if look.flags["conj"] else tensor
-    return tensor._neg_view() if look.flags["neg"] else tensor  # noqa: SLF001  # torch has no public word for it
-
-
-def _numpy_look(look: Look, home: Any) -> NDArray[Any]:
-    if home is None:
-        array = np.empty(look.shape, look.dtype)
-    elif _is_whole(look, home):
-        array = home
-    else:
-        if not isinstance(home, np.ndarray):
-            home = home.detach().numpy()
-        array = np.ndarray(look.shape, look.dtype, _as_bytes(home), look.offset, look.strides)
-    if not look.flags["writeable"]:
-        array = array.view() if array is home else array
-        array.flags.writeable = False
-    return array
-
-
-def _is_whole(look: Look, home: Any) -> bool:
-    return (
-        isinstance(home, np.ndarray)
-        and look.offset == 0
-        and (home.dtype, home.shape, home.strides) == (look.dtype, look.shape, look.strides)
-    )
-
-
-def _as_bytes(array: NDArray[Any]) -> Bytes:
-    """See the bytes of a dense array in the order of its memory."""
-    flat = array if array.flags.c_contiguous else array.T
-    return flat.reshape(-1).view("u1")

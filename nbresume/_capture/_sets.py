@@ -14,8 +14,8 @@ memory is no promise of Python's: it is checked before it is believed, and where
 from __future__ import annotations
 
 import ctypes
-import gc
 import math
+import sys
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,6 +24,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from ._memo import of_kind
+from ._opcodes import has_set
 
 _WORD = ctypes.sizeof(ctypes.c_ssize_t)
 _SMALLEST = 8
@@ -85,7 +88,7 @@ def keeps_order(one: Any) -> bool:
     return type(one) is set or table_of(one) == table_of(frozenset(tuple(one)))
 
 
-def odd_sets(stream: bytes, memo: Callable[[], Iterable[Any]]) -> list[tuple[set[Any], Table]]:
+def odd_sets(stream: bytes, memo: Callable[[], list[Any]]) -> list[tuple[set[Any], Table]]:
     """Find the sets in a pickled graph that pickle alone would give back with another table.
 
     Parameters
@@ -93,27 +96,32 @@ def odd_sets(stream: bytes, memo: Callable[[], Iterable[Any]]) -> list[tuple[set
     stream : bytes
         The pickled graph.
     memo : callable
-        Returns every object that the pickler has met, which takes as long as pickling them did. It is only asked where
-        there may be such a set.
+        Returns every object that the pickler has met; only asked where there is a set.
     """
-    if _SET not in stream or not _layout_holds():
+    if not has_set(stream) or not _layout_holds():
         return []
-    if len(stream) > _LARGE and not any(_is_odd(one) for one in gc.get_objects()):
-        return []
-    return [(one, table_of(one)) for one in memo() if _is_odd(one)]
+    return [(one, table_of(one)) for one in of_kind(memo(), set) if _is_odd(one)]
 
 
-_SET = b"\x8f\x94"
-"""How pickle begins a set; in a long stream other bytes look the same now and then."""
-_LARGE = 1 << 20
-
-
-def _is_odd(one: Any) -> bool:
-    if type(one) is not set or not hash_alike(one):
-        return False
+def _is_odd(one: set[Any]) -> bool:
+    """Whether a set lies otherwise than a new one of its elements, and could be put back."""
     fresh: set[Any] = set()
     fresh.update(tuple(one))
-    return table_of(one) != table_of(fresh)
+    return _as_it_lies(one) != _as_it_lies(fresh) and hash_alike(one)
+
+
+def _as_it_lies(one: set[Any]) -> tuple[bytes, bytes, bytes]:
+    """Return the counts, the finger and the slots of a set; as sets hold the same objects, so do their slots."""
+    body = ctypes.string_at(id(one), _BODY)
+    counts, finger = body[_Set.fill.offset : _Set.table.offset], body[_Set.finger.offset : _SLOTS]
+    if int.from_bytes(body[_Set.mask.offset : _Set.table.offset], sys.byteorder) == _SMALLEST - 1:
+        return counts, finger, body[_SLOTS:]  # a small table lies in the set itself
+    head = _Set.from_address(id(one))
+    return counts, finger, ctypes.string_at(head.table, (head.mask + 1) * 2 * _WORD)
+
+
+_SLOTS = ctypes.sizeof(_Set)
+_BODY = _SLOTS + _SMALLEST * 2 * _WORD
 
 
 def table_of(one: set[Any] | frozenset[Any]) -> Table:
@@ -180,6 +188,8 @@ def _layout_holds() -> bool:
     """Whether a set lies in memory as ``_Set`` says: looked at on sets whose tables are known."""
     few, more = {1, 2, 9}, set(range(40))
     more.discard(7)
+    if _Set.from_address(id(few)).table != id(few) + _SLOTS:
+        return False
     return all(
         (head.fill, head.used, head.mask, head.hash, head.finger) == (fill, used, mask, -1, 0) and _holds(one, head)
         for one, fill, used, mask in ((few, 3, 3, 7), (more, 40, 39, 127))

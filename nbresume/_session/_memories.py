@@ -7,6 +7,7 @@ which the loop changes, would give others: it is refused once it has remembered 
 
 from __future__ import annotations
 
+import dis
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from functools import _lru_cache_wrapper
@@ -80,12 +81,24 @@ class Memories:
                 continue
             seen.add(function)
             reads, writes = reads_and_writes(function.__code__)
-            used = {name for code in nested_codes(function.__code__) for name in code.co_names}
-            for what in (writes, reads & changing, used & _WORLD):
+            for what in (writes, reads & changing, _worldly(function)):
                 if what:
                     return f"{function.__name__}() depends on {min(what)!r}, not on its arguments alone"
             waiting += [_plain(function.__globals__.get(name)) for name in reads]
         return ""
+
+
+def _worldly(function: types.FunctionType) -> set[str]:
+    """Return the words a function uses that look beyond its arguments; ``table.get`` of a notebook's dict does not."""
+    found: set[str] = set()
+    for code in nested_codes(function.__code__):
+        owner: Any = None
+        for step in dis.get_instructions(code):
+            of_dict = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and type(owner) is dict
+            if step.opcode in dis.hasname and step.argval in _WORLD and not of_dict:
+                found.add(step.argval)
+            owner = function.__globals__.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
+    return found
 
 
 def _methods(owner: str, names: Mapping[str, Any]) -> Iterator[tuple[str, _lru_cache_wrapper[Any]]]:

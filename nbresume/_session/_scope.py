@@ -273,7 +273,7 @@ class Scope:
 
     def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
         """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
-        found = {place for place, known in self._inputs.items() if share(known.met, captured.met)}
+        found = {place for place, known in self._inputs.items() if known.met and share(known.met, captured.met)}
         for name in [name for name in self._beside.joining(values) if name in self.places and name not in values]:
             if unsaveable(self.places[name], definitions=self.definitions) is None:
                 found.add(name)
