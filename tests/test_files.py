@@ -119,7 +119,7 @@ def test_files_come_out_the_same_when_iterations_run_again(shape):
 
 
 APPEND = "for i in range(6):\n    with open('log.csv', 'a') as f:\n        f.write(f'{i}\\n')\n"
-MAGIC = "%%resumable t --vars i --every 3 --on-restart continue\n"
+MAGIC = "%%resumable t --vars i --every 3 --sync --on-restart continue\n"
 
 
 def test_rows_beyond_the_snapshot_are_cut_kept_aside_and_journalled(tmp_path):

@@ -24,9 +24,9 @@ random.seed(1)
 first, log = [], []
 """
 PARAMETERS = "lr = 0.1\ndie = False\n"
-WARM = "%%resumable warm --vars first --every 1\nfor k in range(3):\n    first.append(random.random())\nprint('warm', len(first))\nlen(first)\n"
+WARM = "%%resumable warm --vars first --every 1 --sync\nfor k in range(3):\n    first.append(random.random())\nprint('warm', len(first))\nlen(first)\n"
 TRAIN = (
-    "%%resumable train --vars log --every 1 OPTIONS\n"
+    "%%resumable train --vars log --every 1 --sync OPTIONS\n"
     "for i in range(8):\n    log.append((i, lr * random.random() + first[-1]))\n"
     "    if i == 4 and os.environ.get('DIE'): os.kill(os.getpid(), signal.SIGKILL)\n"
     "print('trained', len(log))\n"
@@ -169,7 +169,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 LONE = "%load_ext nbresume\nimport os, signal\nlr, log = {}, []\n"
-CELL = "%%resumable lone --vars log --every 1 {}\nfor i in range(6):\n    log.append(i * lr)\n    if i == 3 and os.environ.get('DIE'): os.kill(os.getpid(), signal.SIGKILL)\n"
+CELL = "%%resumable lone --vars log --every 1 --sync {}\nfor i in range(6):\n    log.append(i * lr)\n    if i == 3 and os.environ.get('DIE'): os.kill(os.getpid(), signal.SIGKILL)\n"
 
 
 def interrupted(folder: Path) -> None:
