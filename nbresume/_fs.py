@@ -173,8 +173,7 @@ def draft(
         if over:
             fd, empty = -1, fd
             os.close(empty)
-            over.rename(temp)
-            sync_folder(path.parent)  # so that a half-written file never stands under the older one's name
+            over.rename(temp)  # a power cut may bring the name back, over torn bytes: there are newer ones then
             fd, holds = os.open(temp, os.O_RDWR | os.O_CLOEXEC), over
         yield Draft(fd, holds)
         sync_data(fd)
@@ -250,8 +249,17 @@ def write_new(path: Path, data: bytes) -> None:
         remove(temp)
 
 
-def append(path: Path, line: bytes) -> None:
-    """Append one line, durably, on a line of its own even where a dying process tore the one before.
+def append(path: Path, line: bytes, *, durable: bool = True) -> None:
+    """Append one line, on a line of its own even where a dying process tore the one before.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    line : bytes
+        Without its end.
+    durable : bool
+        Whether it has to outlive the machine, and not only this process.
 
     Raises
     ------
@@ -268,7 +276,8 @@ def append(path: Path, line: bytes) -> None:
             data = memoryview(b"\n" + line if torn else line)
             while data:
                 data = data[os.write(fd, data) :]
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 
 
@@ -31,9 +32,8 @@ def mapped_for_writing() -> set[str]:
     if not sys.platform.startswith("linux"):
         return set()
     with io.FileIO("/proc/self/maps") as maps:
-        lines = maps.readall().decode("utf-8", "replace").splitlines()
-    paths = {line[line.find("/") :] for line in lines if " rw-s " in line and "/" in line}
-    return {path for path in paths if not is_no_file(path)}
+        found = _SHARED.findall(maps.readall())
+    return {path for path in map(os.fsdecode, found) if not is_no_file(path)}
 
 
 def is_no_file(path: str) -> bool:
@@ -43,4 +43,5 @@ def is_no_file(path: str) -> bool:
     return path.startswith(("/dev/", "/proc/", "/sys/", "/memfd", "/SYSV"))
 
 
+_SHARED = re.compile(rb"^\S+ rw-s [^/\n]*(/[^\n]*)$", re.MULTILINE)
 _SHM = "/dev/shm/"  # noqa: S108  # read from the kernel, not made

@@ -106,11 +106,11 @@ class RunFolder:
             return []
 
     def note(self, kind: Kind, attempt: int, **facts: Any) -> Event:
-        """Append an event to the journal, durably."""
+        """Append an event to the journal; durably, but for a snapshot: its file is what counts."""
         if kind == "changed":  # it can say that another identity is the same run
             facts["signature"] = sign(*of_change(self.id, attempt, facts))
         event = Event(kind, attempt, now(), facts)
-        _fs.append(self.path / "journal.jsonl", encode(event))
+        _fs.append(self.path / "journal.jsonl", encode(event), durable=kind != "snapshot")
         return event
 
     def lineage(self) -> Lineage:

@@ -27,8 +27,6 @@ from ._layout import DIGESTS, META, PAGE, PIECES, RUNS, SEAL, Dataset, Layout, l
 from ._seal import Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
 
-_WORTH = 1 << 20
-"""Bytes from which on a file is written over an older one: below, a new file costs one fsync of a folder less."""
 _LARGE = 1 << 24
 """Bytes from which on a snapshot may be a delta."""
 _SHARE = 4
@@ -167,9 +165,8 @@ class Writer:
 
     def _write_whole(self, staged: Staged, slices: list[Parts], looked: list[Slice], retired: Path | None) -> int:
         layout = staged.layout
-        is_worth = layout.size >= _WORTH
-        recycle = retired if is_worth and retired in self._files else None
-        clone = self._newest_file if is_worth else None
+        recycle = retired if retired in self._files else None
+        clone = self._newest_file if layout.size >= _LARGE else None
         newest = self._newest.image if self._newest is not None else Known()
         with _fs.draft(
             staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free
@@ -183,7 +180,8 @@ class Writer:
             draft.put(SEAL, [memoryview(head)])
             page = self._page({**_facts(staged, layout, head, known), **_signed_parts(staged)})
             draft.put(0, [memoryview(page)])
-        self._clones = clone is not None and draft.holds == clone
+        if clone is not None:
+            self._clones = draft.holds == clone
         self._files[staged.path] = known
         self._newest, self._newest_file = _Chain(staged.path, "", page_digest(page), known), staged.path
         return draft.written
