@@ -165,33 +165,50 @@ def restore(
         Fills arrays in C order, by the number of their block, with the verified bytes of its payload, whatever type and
         shape they have. Called once; blocks of inputs are not asked for.
     """
-    layouts, rows, buffers, used = pickle.loads(tables)
-    homes = _read_homes([Layout(*row) for row in layouts], inputs, read)
-    looks = [Look(*row) for row in rows]
-    file = io.BytesIO(stream)
-    offered = [buffer_at(looks[i], homes[looks[i].block]) for i in buffers]
-    unpickler = _Unpickler(file, _Parts(looks, homes, used, definitions, inputs), offered)
-    graph = unpickler.load()
-    if file.tell() < len(stream):
-        put_tables(unpickler.load())
-    return graph
+    return rebuild(load(stream, tables, read), definitions=definitions, inputs=inputs)
 
 
-def _read_homes(
-    layouts: list[Layout], inputs: Mapping[str, Any], read: Callable[[Mapping[int, NDArray[Any]]], None]
-) -> list[Any]:
-    homes: list[Any] = []
+@dataclass(slots=True)
+class Loaded:
+    """A graph whose bytes are in memory, and whose objects are not made yet."""
+
+    stream: bytes
+    layouts: list[Layout]
+    looks: list[Look]
+    buffers: list[int]
+    used: list[Definition]
+    homes: list[Any]
+    """Memory of each block; None where an input holds it."""
+
+
+def load(stream: bytes, tables: bytes, read: Callable[[Mapping[int, NDArray[Any]]], None]) -> Loaded:
+    """Read all bytes of a graph, see ``restore``: nothing of the notebook's has to be there for it."""
+    layout_rows, look_rows, buffers, used = pickle.loads(tables)
+    layouts = [Layout(*row) for row in layout_rows]
+    homes: list[Any] = [None] * len(layouts)
     targets: dict[int, NDArray[Any]] = {}
     for i, layout in enumerate(layouts):
-        if layout.maker == "input":
-            homes.append(_known_input(inputs, layout.name))
-        else:
-            home, targets[i] = allocate(layout)
-            homes.append(home)
+        if layout.maker != "input":
+            homes[i], targets[i] = allocate(layout)
     read(targets)
     for i, target in targets.items():
         settle(layouts[i], homes[i], target)
-    return homes
+    return Loaded(stream, layouts, [Look(*row) for row in look_rows], buffers, used, homes)
+
+
+def rebuild(loaded: Loaded, *, definitions: Definitions, inputs: Mapping[str, Any]) -> Any:
+    """Make the objects of a graph whose bytes are in memory, once: the arrays take that memory over."""
+    homes = [
+        _known_input(inputs, layout.name) if layout.maker == "input" else home
+        for layout, home in zip(loaded.layouts, loaded.homes, strict=True)
+    ]
+    file = io.BytesIO(loaded.stream)
+    offered = [buffer_at(loaded.looks[i], homes[loaded.looks[i].block]) for i in loaded.buffers]
+    unpickler = _Unpickler(file, _Parts(loaded.looks, homes, loaded.used, definitions, inputs), offered)
+    graph = unpickler.load()
+    if file.tell() < len(loaded.stream):
+        put_tables(unpickler.load())
+    return graph
 
 
 def _known_input(inputs: Mapping[str, Any], name: str) -> Any:

@@ -11,9 +11,10 @@ from typing import Any
 from .._capture import (
     Definitions,
     content_digest,
+    load,
     put_ambient,
     put_rng,
-    restore,
+    rebuild,
     rng_state,
     unsaveable,
 )
@@ -30,7 +31,7 @@ from ._guard import Guard
 from ._iterables import Iteration
 from ._places import Places
 from ._reach import IMMUTABLE
-from ._returning import changed_name, check_inputs, put_bars
+from ._returning import Held, changed_name, check_inputs, put_bars
 from ._scope import Scope
 from ._selection import Selection
 from ._telling import shown
@@ -90,6 +91,7 @@ class Attempt:
         self.commits = Commits(run, number, claim, plan.options.keep, hold=hold, let_go=let_go)
         self.commits.writer.keep_free = plan.options.keep_free
         self._snapshot: Snapshot | None = None
+        self._held = Held()
         self._fresh = True
         self._graph: Any = None
         self._digest = ""
@@ -288,13 +290,15 @@ class Attempt:
 
     # ------------------------------------------------------------------ the way back
 
-    def back_to(self, snapshot: Snapshot, *, fresh: bool, declared: bool = False) -> Way:
+    def back_to(self, snapshot: Snapshot, held: Held, *, fresh: bool, declared: bool = False) -> Way:
         """Choose the snapshot to go back to; what belongs to the graph is loaded at ``hand_over``.
 
         Parameters
         ----------
         snapshot : Snapshot
             Verified.
+        held : Held
+            Its bytes.
         fresh : bool
             Whether this process has not run the cell before; else inputs may have been changed by the attempt before.
         declared : bool
@@ -303,7 +307,7 @@ class Attempt:
         known = [event.facts["data"] for event in self.run.events() if "data" in event.facts]
         self.data = DataGate(known[-1] if known else snapshot.meta.get("data"), is_declared=declared)
         self.definitions.trusts = declared
-        self._snapshot = snapshot
+        self._snapshot, self._held = snapshot, held
         self.files.back_to(snapshot.meta["files"], snapshot.seq)
         self._fresh = fresh
         self.log.muted = True  # what the set-up prints again stands there already
@@ -342,9 +346,9 @@ class Attempt:
         if not self._fresh:
             check_inputs(meta["inputs"], self.places, self.definitions, is_declared=self.data.is_declared)
         try:
-            stream, tables = self._snapshot.stream_and_tables()
-            read = self._snapshot.read
-            self._graph = restore(stream, tables, definitions=self.definitions, inputs=inputs, read=read)
+            loaded = self._held.loaded or load(*self._snapshot.stream_and_tables(), self._snapshot.read)
+            self._held.loaded = None
+            self._graph = rebuild(loaded, definitions=self.definitions, inputs=inputs)
         except SnapshotError as error:
             raise ReplayError(
                 f"{self._snapshot.path.name} can't be read any more: {error}. Run the cell again"

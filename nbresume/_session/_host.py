@@ -29,6 +29,7 @@ from ._makers import makers
 from ._places import Places
 from ._plan_text import plan_text
 from ._reach import Reached, identify, reach
+from ._returning import Held
 from ._runtime import Runtime
 from ._scope import Scope
 from ._surroundings import surroundings
@@ -206,7 +207,8 @@ class Host:
     def _go_on(self, run: RunFolder, plan: CellPlan, scope: Scope) -> None:
         left = self._left.get(run.id)
         fresh = left is None or not left.was_live
-        snapshot, rejected = run.latest()
+        held = Held()
+        snapshot, rejected = run.latest(held.take)
         # The snapshot decides, not the journal: a death may have come before the line that says so, and a completed
         # run whose last snapshot is damaged goes on from the one before.
         complete = snapshot is not None and bool(snapshot.meta.get("end"))
@@ -227,7 +229,7 @@ class Host:
             if fresh and self._chosen.other_entry:
                 names = ", ".join(self._chosen.other_entry)
                 self.tell(f"{run.name}: {names}: other content than at the launch; the run goes on with its own")
-            way = attempt.back_to(snapshot, fresh=fresh, declared=self._declared())
+            way = attempt.back_to(snapshot, held, fresh=fresh, declared=self._declared())
             attempt.files.check()
             if complete:
                 if lineage.state != "completed":

@@ -5,11 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._capture import Definitions, content_digest
+from .._capture import Definitions, Loaded, content_digest, load
 from .._identity import fingerprint
+from .._store import Snapshot, SnapshotError
 from ..errors import ReplayError
 from ._places import Places
 from ._skip import is_bar
+
+
+class Held:
+    """The bytes of the snapshot to go back to, read and checked at once: its objects are made when the loop is reached.
+
+    Attributes
+    ----------
+    loaded : Loaded or None
+        None where they can't be held; why shows when the objects are made.
+    """
+
+    def __init__(self) -> None:
+        self.loaded: Loaded | None = None
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Read a snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            When it can't be believed.
+        UntrustedError
+            When it is not signed with a key of ours.
+        """
+        stream, tables = snapshot.stream_and_tables()
+        try:
+            self.loaded = load(stream, tables, snapshot.read)
+        except SnapshotError:
+            raise
+        except Exception:  # noqa: BLE001  # a module that is missing, too little memory
+            self.loaded = None
+            snapshot.verify()
 
 
 def check_inputs(
