@@ -271,5 +271,5 @@ def _count_boundaries(kill_at: int | None, when: str) -> list[int]:
             os.kill(os.getpid(), signal.SIGKILL)
         return in_flight
 
-    Attempt.snapshot = counted  # type: ignore[method-assign]
+    Attempt.snapshot = counted  # type: ignore[method-assign, assignment]
     return count

@@ -14,7 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from ._image import SLICE, Parts, part_of
-from ._layout import SEAL
+from ._layout import PAGE, SEAL
 from ._seal import Seal, SnapshotError, page_digest
 
 _MOST_PARTS = 512
@@ -116,11 +116,24 @@ class _Delta:
         begin = int(self.at[first])
         data = memoryview(bytearray(int(self.at[behind]) - begin))
         pread(self.file, begin, [data])
+        if len(parts) == 1 and self._lay_pages(first, behind, offset, parts[0], data):
+            return
         rows = zip(self.starts[first:behind], self.ends[first:behind], self.at[first:behind], strict=True)
         for start, end, at in ((int(a), int(b), int(c)) for a, b, c in rows):
             low, high = max(start, offset), min(end, offset + size)
             piece = data[at - begin + low - start : at - begin + high - start]
             _spread(piece, part_of(parts, low - offset, high - offset))
+
+    def _lay_pages(self, first: Any, behind: Any, offset: int, target: memoryview, data: memoryview) -> bool:
+        """Copy whole pages at once, which is nearly always enough; False where it is not."""
+        starts, sizes = self.starts[first:behind] - offset, (self.ends - self.starts)[first:behind]
+        if np.any(starts % PAGE) or np.any(sizes % PAGE) or starts[0] < 0 or starts[-1] + sizes[-1] > len(target):
+            return False
+        pages = sizes // PAGE
+        index = np.repeat(starts // PAGE - (np.cumsum(pages) - pages), pages) + np.arange(pages.sum())
+        there = np.frombuffer(target, "u1", count=len(target) // PAGE * PAGE).reshape(-1, PAGE)
+        there[index] = np.frombuffer(data, "u1").reshape(-1, PAGE)
+        return True
 
 
 def _spread(data: bytearray | memoryview, parts: Parts) -> None:

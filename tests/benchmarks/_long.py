@@ -17,8 +17,8 @@ from _baselines import PLAIN, newest, raw, timed
 from _measure import Bench, Figure, Timing, figure, sync_option
 from _workloads import MB, arrays, change_one, each, factor_of
 
-from nbresume._capture import Definitions
-from nbresume._capture import restore as restore_graph
+from nbresume._capture import Definitions, rebuild
+from nbresume._session._returning import Held
 from nbresume._store import RunFolder, Store
 
 # ------------------------------------------------------------------ restore
@@ -26,11 +26,10 @@ from nbresume._store import RunFolder, Store
 
 def load(folder: RunFolder, names: dict[str, Any]) -> Any:
     """Find, verify and load the newest snapshot of a run: what a resume does before the cell turns live."""
-    snapshot, _ = folder.latest()
-    assert snapshot is not None
-    stream, tables = snapshot.stream_and_tables()
-    with snapshot.reader() as read:
-        return restore_graph(stream, tables, definitions=Definitions(names), inputs=names, read=read)
+    held = Held()
+    folder.latest(held.take)
+    assert held.loaded is not None
+    return rebuild(held.loaded, definitions=Definitions(names), inputs=names)
 
 
 def restore(bench: Bench) -> list[Figure]:

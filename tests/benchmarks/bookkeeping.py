@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from nbresume._capture import Definitions, restore
+from nbresume._capture import Definitions, rebuild
 from nbresume._magic._scratch import scratch_shell
+from nbresume._session._returning import Held
 from nbresume._store import Store
 
 TABLE = Path(__file__).parents[2] / "docs" / "benchmarks" / "bookkeeping.json"
@@ -160,11 +161,10 @@ def restores(shell: Any, rounds: int) -> Figure:
 
     def ours() -> float:
         began = time.perf_counter()
-        snapshot, _ = folder.latest()
-        assert snapshot is not None
-        stream, tables = snapshot.stream_and_tables()
-        namespace = shell.user_ns
-        state = restore(stream, tables, definitions=Definitions(namespace), inputs=namespace, read=snapshot.read)
+        held = Held()
+        folder.latest(held.take)
+        assert held.loaded is not None
+        state = rebuild(held.loaded, definitions=Definitions(shell.user_ns), inputs=shell.user_ns)
         assert state
         return (time.perf_counter() - began) * 1e3
 
