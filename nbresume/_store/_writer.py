@@ -7,6 +7,7 @@ and gives the file its name; it may happen in another thread, since it touches n
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Writer:
         self._room = _Room()
         self._known: dict[Path, Known] = {}
         self._newest: Path | None = None
-        self._has_failed = False
+        self._failed: Path | None = None
         self.keep_free = 0
 
     def stage(  # what a snapshot is made of
@@ -164,9 +165,8 @@ class Writer:
         StoreError
             When the disk refuses; nothing is left under the final name.
         """
-        if self._has_failed:
-            _fs.remove_leftovers(self._folder)  # a disk that had died kept its temporary file, too
-        self._has_failed = True
+        self._clean_up()
+        self._failed = staged.path
         layout, newest = staged.layout, self._known.get(self._newest) if self._newest else None
         recycle = retired if retired in self._known and layout.size >= _WORTH else None
         clone = self._newest if layout.size >= _WORTH else None
@@ -181,8 +181,15 @@ class Writer:
             head = _head(staged, known)
             draft.put(SEAL, [memoryview(head)])
             draft.put(0, [memoryview(self._seal(staged, head, known).page())])
-        self._known[staged.path], self._newest, self._has_failed = known, staged.path, False
+        self._known[staged.path], self._newest, self._failed = known, staged.path, None
         return draft.written
+
+    def _clean_up(self) -> None:
+        """Remove what a commit that failed has left: a disk that had died kept that as well."""
+        if self._failed is not None:
+            with contextlib.suppress(OSError):  # then it is tried again
+                _fs.remove(self._failed)
+                _fs.remove_leftovers(self._folder)
 
     def forget(self, path: Path) -> None:
         """Learn that a snapshot is gone."""
