@@ -191,6 +191,23 @@ def test_the_last_commit_of_a_run_is_tried_once_more(disk_notebook):
     assert "protected again" in disk_notebook.said[-1]
 
 
+@pytest.mark.parametrize("options", ["", "--sync"])
+def test_memory_that_runs_out_in_a_commit_does_not_end_the_cell(disk_notebook, options):
+    def refuse():
+        raise MemoryError
+
+    disk = Disk({3: Fault(4, refuse)})
+    with disk.in_place():
+        disk_notebook.run(launch(disk_notebook, 6, LARGE, options))
+    check_result(disk_notebook, 6)
+    told = [text.partition(": ")[2] for text in disk_notebook.said if "protected" in text]
+    assert told == [
+        "not protected since the last snapshot: MemoryError",
+        "protected again: a snapshot has been committed",
+    ]
+    assert not list((disk_notebook.runs[-1].path / "snapshots").glob(".*"))
+
+
 @pytest.mark.parametrize("way", ["EIO", FOREVER])
 def test_a_launch_that_fails_at_any_call_is_refused_in_one_line_or_goes_on_and_can_be_run_again(disk_notebook, way):
     """Before anything has run, a person is there: the cell stops with a sentence, and is a launch once more."""

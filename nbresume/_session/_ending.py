@@ -73,7 +73,7 @@ def _close(runtime: Runtime, attempt: Attempt, display: Json | None) -> None:
     runtime.learn()
     try:
         meta = _commit_end(attempt, rng, display)
-    except OSError as error:  # no boundary comes after this one that could try again
+    except (OSError, MemoryError) as error:  # no boundary comes after this one that could try again
         runtime.unprotected(error)
         meta = _commit_end(attempt, rng, display)
     runtime.protected()
