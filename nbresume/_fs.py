@@ -28,6 +28,7 @@ _FICLONE = 0x40049409
 """``ioctl`` that lets a file share the blocks of another: XFS, btrfs, bcachefs."""
 _MOST_PARTS = 512
 """Parts of one ``pwritev``; the system allows 1024."""
+_NOTHING = "the disk takes no more bytes, and does not say why"
 _open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
 OWNER_ONLY, OWNER_READS = 0o700, 0o600
 
@@ -129,7 +130,7 @@ class Draft:
         while left:
             done = os.pwritev(self._fd, left[:_MOST_PARTS], offset)
             if not done:
-                raise OSError(errno.EIO, "the disk takes no more bytes, and does not say why")
+                raise OSError(errno.EIO, _NOTHING)
             offset += done
             self.written += done
             while left and done >= len(left[0]):
@@ -173,7 +174,8 @@ def draft(
         if over:
             fd, empty = -1, fd
             os.close(empty)
-            over.rename(temp)  # a power cut may bring the name back, over torn bytes: there are newer ones then
+            over.rename(temp)
+            sync_folder(path.parent)  # so that a half-written file never stands under the older one's name
             fd, holds = os.open(temp, os.O_RDWR | os.O_CLOEXEC), over
         yield Draft(fd, holds)
         sync_data(fd)
@@ -275,7 +277,10 @@ def append(path: Path, line: bytes, *, durable: bool = True) -> None:
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             data = memoryview(b"\n" + line if torn else line)
             while data:
-                data = data[os.write(fd, data) :]
+                done = os.write(fd, data)
+                if not done:
+                    raise OSError(errno.EIO, _NOTHING)
+                data = data[done:]
             if durable:
                 os.fsync(fd)
         finally:
@@ -351,7 +356,13 @@ def truncate(target: Path, length: int) -> None:
 
 
 def keep_copy(source: Path, folder: Path) -> str:
-    """Keep a copy of a file of the user's under the digest of its bytes; returns that name."""
+    """Keep a copy of a file of the user's under the digest of its bytes; returns that name.
+
+    Raises
+    ------
+    StoreError
+        When the disk refuses; nothing is left.
+    """
     make_folder(folder)
     digest = xxhash.xxh3_128()
     temp = folder / f".{secrets.token_hex(8)}{TEMP_SUFFIX}"
@@ -366,8 +377,10 @@ def keep_copy(source: Path, folder: Path) -> str:
         if not (folder / name).exists():
             temp.rename(folder / name)
             sync_folder(folder)
+    except OSError as error:
+        raise StoreError(_sentence(error, folder / source.name, source.stat().st_size), str(folder)) from error
     finally:
-        remove(temp)
+        _drop(temp)
     return name
 
 

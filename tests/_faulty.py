@@ -120,7 +120,7 @@ class Disk:
     def _label(name: str, args: tuple) -> str:
         """Name a call for a person."""
         first = Path(os.readlink(f"/proc/self/fd/{args[0]}") if isinstance(args[0], int) else os.fspath(args[0]))
-        if ".nbresume" not in first.parts:
+        if not {".nbresume", "snapshots"} & set(first.parts) and first.suffix != ".jsonl":
             return ""
         if first.name in ("journal.jsonl", "lock", "owner", "run.json", "log.txt"):
             return f"{name} {first.name.partition('.')[0]}"

@@ -6,14 +6,22 @@ The table of outcomes is docs/explanation/faults.md; NBRESUME_WRITE_FAULTS=1 wri
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _faulty import ERRORS, Disk, Fault
-from _support import load
+from _support import commit, commit_again, load
 
-from nbresume._store import RunFolder
+from nbresume import _fs, _processes
+from nbresume._store import RunFolder, Store
+from nbresume._store._place import fleeting, kind_of_disk
+from nbresume.errors import NbresumeError, StoreError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "faults.md"
 FOREVER = "EROFS from then on"
@@ -150,3 +158,364 @@ def write(title: str, lines: str) -> None:
     head, *parts = PAGE.read_text(encoding="utf-8").split("\n## ")
     kept = ["## " + part.strip() + "\n" for part in parts if title not in part.partition("\n")[0]]
     PAGE.write_text(head.rstrip() + "\n\n" + "\n".join(sorted([*kept, lines])), encoding="utf-8")
+
+
+# ------------------------------------------------------------------ the first commit, and the launch before it
+
+
+@pytest.mark.parametrize("way", ["ENOSPC", FOREVER])
+def test_the_first_commit_of_a_run_fails_at_each_call_and_the_loop_goes_on(disk_notebook, way):
+    calm = Disk()
+    with calm.in_place():
+        disk_notebook.run(launch(disk_notebook, 2, SMALL, name="calm"))
+    for at, call in enumerate(calm.seen[0]):
+        disk = Disk({0: fault(at, way)})
+        with disk.in_place():
+            disk_notebook.run(launch(disk_notebook, 3, SMALL, name=f"first{at}"))
+        check_result(disk_notebook, 3)
+        assert disk.seen[0][at] == call
+        run = disk_notebook.runs[-1]
+        assert run.lineage().state == "completed"
+        warned = [event.facts["text"] for event in run.events() if event.kind == "warned"]
+        assert "not protected" in warned[0]
+        assert "protected again" in warned[1]
+
+
+def test_the_last_commit_of_a_run_is_tried_once_more(disk_notebook):
+    """No boundary comes after it."""
+    disk = Disk({4: fault(2, "EIO")})
+    with disk.in_place():
+        disk_notebook.run(launch(disk_notebook, 3, SMALL))
+    assert disk.seen[4]
+    assert disk_notebook.runs[-1].lineage().state == "completed"
+    assert "protected again" in disk_notebook.said[-1]
+
+
+@pytest.mark.parametrize("options", ["", "--sync"])
+def test_memory_that_runs_out_in_a_commit_does_not_end_the_cell(disk_notebook, options):
+    def refuse():
+        raise MemoryError
+
+    disk = Disk({3: Fault(4, refuse)})
+    with disk.in_place():
+        disk_notebook.run(launch(disk_notebook, 6, LARGE, options))
+    check_result(disk_notebook, 6)
+    told = [text.partition(": ")[2] for text in disk_notebook.said if "protected" in text]
+    assert told == [
+        "not protected since the last snapshot: MemoryError",
+        "protected again: a snapshot has been committed",
+    ]
+    assert not list((disk_notebook.runs[-1].path / "snapshots").glob(".*"))
+
+
+@pytest.mark.parametrize("way", ["EIO", FOREVER])
+def test_a_launch_that_fails_at_any_call_is_refused_in_one_line_or_goes_on_and_can_be_run_again(disk_notebook, way):
+    """Before anything has run, a person is there: the cell stops with a sentence, and is a launch once more."""
+    calm = Disk()
+    calm.ended = lambda _seq, _folder: None
+    with calm.in_place(always=True):
+        disk_notebook.run(launch(disk_notebook, 2, SMALL, "--sync", name="calm"))
+    calls = calm.seen[-1]
+    assert {"open run", "open owner", "write journal", "fsync folder", "pwritev temporary file"} & set(calls)
+    step = 3 if way == "EIO" else 5
+    for at in range(0, len(calls), step):
+        disk = Disk({-1: fault(at, way)})
+        cell = launch(disk_notebook, 2, SMALL, "--sync", name=f"launch{at}")
+        with disk.in_place(always=True):
+            result = disk_notebook.shell.run_cell(cell)
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None:
+            assert isinstance(error, NbresumeError), (calls[at], error)
+            assert str(error)
+            assert disk_notebook["log"] == []
+            disk_notebook.run(cell)
+        check_result(disk_notebook, 2)
+        if way != FOREVER or error is not None:  # else that disk has kept all it had to the end
+            assert not list((disk_notebook.folder / ".nbresume").rglob("snapshots/.*.tmp")), calls[at]
+
+
+# ------------------------------------------------------------------ interrupts and other ends
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("options", ["", "--sync"])
+def test_an_interrupt_at_any_call_of_a_commit_stops_the_cell_whole_and_it_goes_on(disk_notebook, options, times):
+    """Real signals, once or twice at the same instruction."""
+    calm = Disk()
+    with calm.in_place():
+        disk_notebook.run(launch(disk_notebook, 4, LARGE, options, name="calm"))
+    for at in range(0, len(calm.seen[3]), 1 if times == 1 else 3):
+        disk = Disk({3: Fault(at, lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in range(times)])})
+        cell = launch(disk_notebook, 6, LARGE, options, name=f"int{at}")
+        with disk.in_place():
+            error = disk_notebook.fails(cell)
+        assert isinstance(error, KeyboardInterrupt)
+        run = disk_notebook.runs[-1]
+        assert latest(run.path / "snapshots") >= 3, calm.seen[3][at]
+        assert not list((run.path / "snapshots").glob(".*"))
+        disk_notebook.run(cell)
+        check_result(disk_notebook, 6)
+        assert run.lineage().state == "completed"
+
+
+def test_an_interrupt_that_the_cell_catches_itself_leaves_nothing_half(disk_notebook):
+    """Then it is delivered at once, in the middle of a commit: as an exception at that very call."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    cell = "try:" + CELL.replace("\n", "\n    ") + "\nexcept KeyboardInterrupt:\n    caught = True\n"
+    calm = Disk()
+    with calm.in_place():
+        disk_notebook.run(launch(disk_notebook, 4, LARGE, "--sync", name="calm", cell=cell))
+    for at, call in enumerate(calm.seen[3]):
+        disk = Disk({3: Fault(at, interrupt)})
+        disk_notebook.run("caught = False")
+        with disk.in_place():
+            disk_notebook.run(launch(disk_notebook, 6, LARGE, "--sync", name=f"caught{at}", cell=cell))
+        assert disk_notebook["caught"], call
+        run = disk_notebook.runs[-1]
+        assert not list((run.path / "snapshots").glob(".*")), call
+        assert run.latest()[0].meta["end"]
+
+
+def test_a_sigterm_at_any_call_of_a_commit_leaves_the_last_acknowledged_snapshot(tmp_path, quick_disk):
+    """Python's default: the process is gone at that instruction."""
+    code = """
+        import os, signal, sys
+        sys.path.insert(0, sys.argv[3])
+        from _faulty import Disk, Fault
+        from _support import commit_again
+        from pathlib import Path
+        from nbresume._store import RunFolder
+        run, at = RunFolder.open(Path(sys.argv[1])), int(sys.argv[2])
+        commit_again(run, range(6), Disk({4: Fault(at, lambda: os.kill(os.getpid(), signal.SIGTERM))}))
+        """
+    with tempfile.TemporaryDirectory(prefix="nbresume-") as folder:
+        store = Store(Path(folder))
+        calm = Disk()
+        commit_again(store.create("calm", {}), range(5), calm)
+        for at, call in enumerate(calm.seen[4]):
+            run = store.create(f"term{at}", {})
+            done = subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(code), run.path, str(at), str(Path(__file__).parent)],
+                check=False,
+            )
+            assert done.returncode == -signal.SIGTERM, call
+            snapshot, rejected = run.latest()
+            assert not rejected
+            assert snapshot.seq in (3, 4), call
+            assert (load(snapshot)["state"] == snapshot.seq).all()
+            run.take().leave()
+            assert not list((run.path / "snapshots").glob(".*"))
+
+
+# ------------------------------------------------------------------ real disks
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mount file systems; where that is not allowed, the test is left out."""
+    places = []
+
+    def mount(kind, *options):
+        place = tmp_path / f"disk{len(places)}"
+        place.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", kind, "-o", ",".join(options), "none", place], capture_output=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"no right to mount {kind} here: {done.stderr.decode().strip()}")
+        places.append(place)
+        return place
+
+    yield mount
+    for place in places:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+DISTURBED = """
+import subprocess
+for i in range(9):
+    state[:] = i
+    log.append(i)
+    if i == 3:
+        subprocess.run({bad!r}, shell=True, check=True)
+    if i == 5:
+        subprocess.run({good!r}, shell=True, check=True)
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--sync"])
+@pytest.mark.parametrize(
+    ("bad", "good", "words"),
+    [
+        (
+            "dd if=/dev/zero of={0}/.nbresume/filler bs=1k 2>/dev/null; true",
+            "rm {0}/.nbresume/filler",
+            "No space left on device (1,0",
+        ),
+        ("mount --bind {0} {0} && mount -o remount,ro,bind {0}", "umount {0}", "Read-only file system"),
+    ],
+    ids=["full", "read-only"],
+)
+def test_a_real_disk_that_is_full_or_read_only_for_a_while_is_said_and_comes_out_the_same(
+    notebook, mounted, bad, good, words, options
+):
+    disk = mounted("tmpfs", "size=24m")
+    said = []
+    notebook.shell._nbresume_extension.host.tell = said.append
+    cell = DISTURBED.format(bad=bad.format(disk), good=good.format(disk))
+    notebook.run(
+        launch(
+            notebook,
+            9,
+            LARGE,
+            f"{options} --store {disk}/.nbresume --keep 20",
+            cell=cell.replace("{", "{{").replace("}", "}}"),
+        )
+    )
+    check_result(notebook, 9)
+    (run,) = Store(disk / ".nbresume")
+    assert run.lineage().state == "completed"
+    assert latest(run.path / "snapshots") == run.snapshots()[-1].seq
+    assert not list((run.path / "snapshots").glob(".*"))
+    told = [text for text in said if "protected" in text]
+    assert len(told) == 2
+    assert "not protected since the last snapshot: " in told[0]
+    assert words in told[0]
+    assert str(run.path) in told[0]
+    assert "protected again" in told[1]
+    journal = [event.facts["text"] for event in run.events() if event.kind == "warned"]
+    assert [text.partition(": ")[2] for text in told] == journal, "what the disk did not take is noted later"
+
+
+def test_a_copy_of_a_users_file_that_finds_no_room_is_told_with_its_bytes(mounted, tmp_path):
+    disk = mounted("tmpfs", "size=1m")
+    (tmp_path / "rows.bin").write_bytes(bytes(3_000_000))
+    with pytest.raises(StoreError, match=r"rows\.bin: No space left on device \(3,000,000 bytes needed, "):
+        _fs.keep_copy(tmp_path / "rows.bin", disk / "files")
+    assert not list((disk / "files").iterdir())
+
+
+def test_a_mount_that_vanishes_and_comes_back_is_no_other_kernel(notebook, mounted):
+    """The owner record can't be read then; nobody has taken the run over."""
+    disk = mounted("tmpfs", "size=8m")
+    said = []
+    notebook.shell._nbresume_extension.host.tell = said.append
+    aside = disk.parent / "aside"
+    aside.mkdir()
+    bad, good = f"mount --move {disk} {aside}", f"mount --move {aside} {disk}"
+    cell = DISTURBED.format(bad=bad, good=good)
+    shared = subprocess.run(["mount", "--make-private", disk.parent], capture_output=True, check=False)
+    assert shared is not None
+    notebook.run(
+        launch(notebook, 9, LARGE, f"--store {disk}/.nbresume", cell=cell.replace("{", "{{").replace("}", "}}"))
+    )
+    check_result(notebook, 9)
+    (run,) = Store(disk / ".nbresume")
+    assert run.lineage().state == "completed"
+    assert [word for text in said for word in ("not protected", "protected again") if word in text] == [
+        "not protected",
+        "protected again",
+    ]
+
+
+def test_a_real_limit_of_file_size_is_said_and_the_loop_goes_on(notebook, tmp_path):
+    """EFBIG from the kernel; the signal that comes with it is ignored by Python."""
+    import resource
+
+    said = []
+    notebook.shell._nbresume_extension.host.tell = said.append
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    cell = """
+import resource
+for i in range(5):
+    state[:] = i
+    log.append(i)
+    if i in (1, 3):
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((1 << 19) if i == 1 else LIMIT, LIMIT))
+"""
+    try:
+        notebook.shell.user_ns["LIMIT"] = before[1]
+        notebook.run(launch(notebook, 5, LARGE, cell=cell.replace("{", "{{").replace("}", "}}")))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    check_result(notebook, 5)
+    told = [text for text in said if "protected" in text]
+    assert "File too large" in told[0]
+    assert "protected again" in told[-1]
+
+
+@pytest.mark.parametrize("options", ["--keep-free 7MB", ""])
+def test_what_has_to_stay_free_stays_free(notebook, mounted, monkeypatch, options):
+    """The same by option and by environment; nothing is written that would leave less."""
+    if not options:
+        monkeypatch.setenv("NBRESUME_KEEP_FREE", "7 MB")
+    disk = mounted("tmpfs", "size=8m")  # 8,388,608 bytes: there is room for one snapshot of 1.06 MB
+    said = []
+    notebook.shell._nbresume_extension.host.tell = said.append
+    notebook.run(launch(notebook, 5, LARGE, f"--store {disk}/.nbresume {options}"))
+    check_result(notebook, 5)
+    (run,) = Store(disk / ".nbresume")
+    assert [one.seq for one in run.snapshots()] == [0]
+    assert _fs.free_space(disk) >= 7_000_000
+    told = [text for text in said if "protected" in text]
+    assert "7,000,000 bytes have to stay free (--keep-free) (1,0" in told[0]
+    assert "its end could not be saved" in said[-1]
+
+
+def test_a_store_in_memory_or_in_the_layer_of_a_container_works_and_is_said_once(
+    notebook, mounted, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))  # else it is among temporary files
+    said = []
+    notebook.shell._nbresume_extension.host.tell = said.append
+    places = {"tmpfs": mounted("tmpfs", "size=8m")}
+    upper = mounted("tmpfs", "size=8m")  # an overlay can't lie on another, which a container's own disk is
+    for name in ("lower", "upper", "work"):
+        (upper / name).mkdir()
+    layers = [f"{kind}dir={upper / kind}" for kind in ("lower", "upper", "work")]
+    places["overlay"] = mounted("overlay", *layers)
+    for kind, place in places.items():
+        assert kind_of_disk(place / "not" / "there") == kind
+        for name in ("one", "two"):
+            notebook.run(launch(notebook, 3, SMALL, f"--store {place}/.nbresume", name=name))
+            check_result(notebook, 3)
+    told = [text for text in said if "To outlive that" in text]
+    assert [f"({kind})" in text for kind, text in zip(places, told, strict=True)] == [True, True]
+
+
+def test_a_store_among_temporary_files_and_one_on_a_disk_are_not_warned_of(tmp_path, monkeypatch):
+    assert fleeting(tmp_path) == ""
+    if Path("/dev/shm").is_dir():
+        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+        assert fleeting(Path("/dev/shm/store")) == ""
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4095, 4096, 4097, 1 << 16, -4096, -1])
+def test_where_a_rename_is_not_atomic_half_a_file_under_a_final_name_is_not_believed(tmp_path, kept):
+    """Some network and FUSE file systems copy: what proves that a snapshot is whole lies inside it."""
+    run = Store(tmp_path / ".nbresume").create("train", {})
+    for seq in (0, 1):
+        commit(run, {"state": np.arange(float(LARGE)), "log": [], "i": seq}, seq=seq)
+    data = run.snapshot_path(1, 1).read_bytes()
+    run.snapshot_path(1, 2).write_bytes(data[:kept])
+    holes = bytearray(data)
+    holes[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    run.snapshot_path(1, 3).write_bytes(holes)
+    snapshot, rejected = run.latest()
+    assert snapshot.seq == 1
+    assert [one.seq for one, _ in rejected] == [3, 2]
+    assert load(snapshot)["i"] == 1
+
+
+def test_where_locks_are_refused_a_run_works(disk_notebook, monkeypatch):
+    def refuse(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(_processes.fcntl, "lockf", refuse)
+    monkeypatch.setattr(_processes.fcntl, "flock", refuse)
+    disk_notebook.run(launch(disk_notebook, 3, LARGE))
+    check_result(disk_notebook, 3)
+    assert disk_notebook.runs[-1].lineage().state == "completed"

@@ -8,7 +8,7 @@ import time
 
 from .._capture import rng_unsaved
 from .._policy import Pace
-from ..errors import BusyError, NbresumeError, RefusedError, StoreError
+from ..errors import BusyError, NbresumeError, RefusedError
 from ._attempt import Attempt
 from ._frames import Frame, Way
 from ._functions import Functions
@@ -79,7 +79,7 @@ class Boundaries(Path):
         except RefusedError as error:
             self.pace.taken(time.perf_counter() - began)
             return self._refused(frame, error)
-        except StoreError as error:
+        except (OSError, MemoryError) as error:
             self.pace.taken(time.perf_counter() - began)
             self.unprotected(error)
         except BusyError as error:
@@ -91,7 +91,7 @@ class Boundaries(Path):
         try:
             if self.attempt.settle():
                 self.protected()
-        except StoreError as error:
+        except (OSError, MemoryError) as error:  # a StoreError, or what a file of the user's has met
             self.unprotected(error)
 
     def _refused(self, frame: Frame, error: RefusedError) -> RefusedError | None:
@@ -130,15 +130,18 @@ class Boundaries(Path):
                 return True
         return False
 
-    def unprotected(self, error: NbresumeError) -> None:
+    def unprotected(self, error: Exception) -> None:
+        """Say that the last snapshot could not be taken, and why."""
+        text = f"not protected since the last snapshot: {str(error) or type(error).__name__}"
         if isinstance(error, RefusedError):
-            self._say_once(f"not protected since the last snapshot: {error}")
+            self._say_once(text)
         elif not self._is_exposed:
-            self.attempt.warn(f"not protected since the last snapshot: {error}")
+            self.attempt.warn(text)
             self.pace.force()  # the next boundary tries again; from then on, as often as the rule allows
         self._is_exposed = True
 
     def protected(self) -> None:
+        """Say that snapshots can be taken again, if it was said that they could not."""
         if self._is_exposed:
             self._is_exposed = False
             self.attempt.warn("protected again: a snapshot has been committed")

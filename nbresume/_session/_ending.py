@@ -46,7 +46,7 @@ def end(runtime: Runtime, attempt: Attempt, error: BaseException | None, display
             run.note("interrupted", number, cause="exception")
         else:
             _close(runtime, attempt, display)
-    except NbresumeError as trouble:
+    except (NbresumeError, OSError) as trouble:
         if attempt.claim.lost:
             if error is None:  # else the cell has ended with these words
                 attempt.tell(str(trouble))
@@ -73,7 +73,7 @@ def _close(runtime: Runtime, attempt: Attempt, display: Json | None) -> None:
     runtime.learn()
     try:
         meta = _commit_end(attempt, rng, display)
-    except StoreError as error:  # no boundary comes after this one that could try again
+    except (OSError, MemoryError) as error:  # no boundary comes after this one that could try again
         runtime.unprotected(error)
         meta = _commit_end(attempt, rng, display)
     runtime.protected()

@@ -18,7 +18,7 @@ from .._resume import Continue, Decision, Restore, Start, Supersede
 from .._store import Keys, RunFolder, Store, enter, fleeting
 from .._transform import ITEM, RUNTIME, CellOptions, CellPlan, may_hold_boundary, peel_time, rewrite_cell
 from .._types import Json
-from ..errors import RefusedError
+from ..errors import NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._deciding import Chooser, Chosen
 from ._ending import end, give_up, tell_completed
@@ -124,14 +124,23 @@ class Host:
             return
         self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
-        with store.opening(plan.options.name):
-            chooser = Chooser(self.places, self.attended, self.tell, is_store_given=self.is_store_given)
-            self._chosen = chooser.choose(plan, identity, store, self._left)
-            self._identity, run = identity, self._chosen.run
-            self._open(self._chosen.decision, run, plan, scope, store)
-            if run is not None:
-                run.unsay()  # followed once, and not before what it asked for is on the disk
+        self._identity = identity
+        try:
+            with store.opening(plan.options.name):
+                self._choose(plan, identity, scope, store)
+        except OSError as error:
+            if isinstance(error, NbresumeError):
+                raise
+            raise StoreError(f"no run can be opened in {store.root}: {error}", str(store.root)) from error
         self._tell_where(store)
+
+    def _choose(self, plan: CellPlan, identity: Identity, scope: Scope, store: Store) -> None:
+        chooser = Chooser(self.places, self.attended, self.tell, is_store_given=self.is_store_given)
+        self._chosen = chooser.choose(plan, identity, store, self._left)
+        run = self._chosen.run
+        self._open(self._chosen.decision, run, plan, scope, store)
+        if run is not None:
+            run.unsay()  # followed once, and not before what it asked for is on the disk
 
     def _tell_where(self, store: Store) -> None:
         """Say once if a store is lost with its machine."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -28,6 +29,9 @@ STILL = 30.0
 _STEP = 0.1
 _SETTLE = 0.3
 """Seconds in which two that take a run without locks both write the record; the later one has it."""
+
+_HELD: set[str] = set()
+"""Keys of the claims of this process: a record that a dying disk kept after its claim was left is nobody's."""
 
 
 class Claim:
@@ -51,6 +55,7 @@ class Claim:
     def __init__(self, folder: Path, record: Json, lock: _processes.Lock) -> None:
         self.lost = False
         self._folder, self._record, self._lock = folder, record, lock
+        _HELD.add(record["key"])
         self._pulse = None if lock.is_known else _processes.Pulse(folder / "owner")
 
     def holds(self) -> bool:
@@ -84,6 +89,7 @@ class Claim:
         """Stop being the one that writes; a second call does nothing."""
         if self._pulse is not None:
             self._pulse.stop()
+        _HELD.discard(self._record["key"])
         if self._lock.is_taken and self.holds():
             with contextlib.suppress(OSError):  # the lock, and the end of this process, tell it as well
                 _fs.remove(self._folder / "owner")
@@ -116,7 +122,8 @@ def is_alive(folder: Path) -> bool:
     """Whether another process, or this one, is at work on a run."""
     record = owner(folder)
     if _processes.is_running(record):
-        return True  # this very process maybe: asking the lock would drop it
+        mine = record["pid"] == os.getpid() and "key" in record
+        return not mine or record["key"] in _HELD  # of this process, the lock can't be asked: that would drop it
     locked = _processes.is_locked(folder / "lock")
     if locked is None and record and not _processes.is_from_here(record):
         return _processes.age(folder / "owner") < STILL

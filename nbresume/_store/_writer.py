@@ -12,6 +12,7 @@ built on. A few deltas are followed by a whole file.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from ._layout import DIGESTS, META, PAGE, PIECES, RUNS, SEAL, Dataset, Layout, l
 from ._seal import Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
 
+_WORTH = 1 << 20
+"""Bytes from which on a file is written over an older one: below, a new file costs one fsync of a folder less."""
 _LARGE = 1 << 24
 """Bytes from which on a snapshot may be a delta."""
 _SHARE = 4
@@ -62,7 +65,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.keep_free = 0
-        self._has_failed = False
+        self._failed: Path | None = None
         self._key = Keys.find().own
         self._stager = Stager()
         self._files: dict[Path, Known] = {}
@@ -117,11 +120,10 @@ class Writer:
         StoreError
             When the disk refuses; nothing is left under the final name.
         """
-        if self._has_failed:
-            _fs.remove_leftovers(staged.path.parent)  # a disk that had died kept its temporary file, too
-        self._has_failed = True
+        self._clean_up()
+        self._failed = staged.path
         written = self._write(staged, retired, whole=whole)
-        self._has_failed = False
+        self._failed = None
         return written
 
     def _write(self, staged: Staged, retired: Path | None, *, whole: bool) -> int:
@@ -140,6 +142,13 @@ class Writer:
     def base(self) -> str:
         """What the newest snapshot is built on; empty where it stands by itself."""
         return self._newest.base if self._newest is not None else ""
+
+    def _clean_up(self) -> None:
+        """Remove what a commit that failed has left: a disk that had died kept that as well."""
+        if self._failed is not None:
+            with contextlib.suppress(OSError):  # then it is tried again
+                _fs.remove(self._failed)
+                _fs.remove_leftovers(self._failed.parent)
 
     def forget(self, path: Path) -> None:
         """Learn that a snapshot is gone."""
@@ -165,7 +174,7 @@ class Writer:
 
     def _write_whole(self, staged: Staged, slices: list[Parts], looked: list[Slice], retired: Path | None) -> int:
         layout = staged.layout
-        recycle = retired if retired in self._files else None
+        recycle = retired if layout.size >= _WORTH and retired in self._files else None
         clone = self._newest_file if layout.size >= _LARGE else None
         newest = self._newest.image if self._newest is not None else Known()
         with _fs.draft(

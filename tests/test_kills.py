@@ -1,0 +1,66 @@
+"""SIGKILL at random instants of commits; ``bash tests/run kills`` does it a thousand times."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from kill_commits import kill
+
+from nbresume._store import Store
+from nbresume.testing import attempt
+
+KILLS = 100
+
+
+def test_a_hundred_kills_lose_no_snapshot_that_was_told_of(quick_disk):
+    """Small and large, behind the loop and before it, written anew and over an older one."""
+    with tempfile.TemporaryDirectory(prefix="nbresume-") as folder:
+        report = kill(KILLS, seed=1, root=Path(folder))
+    assert report.faults == []
+    assert report.kills >= KILLS
+    assert report.left["temporary files"] > KILLS // 20, "the kills come too late: none hit a commit"
+
+
+SETUP = "import numpy as np, time\nstate = np.zeros(1 << 17)\nlog = []"
+CELL = """%%resumable cell --vars state,log --every 1 --keep 2 --on-restart continue {options}
+for i in range(60):
+    state += i
+    state[i::100] *= 0.5
+    log.append(float(state.sum()))
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--sync"])
+def test_a_cell_killed_at_random_instants_comes_out_the_same(quick_disk, options):
+    """The real cell, again and again, until it comes to its end."""
+    names = ("state", "log", "i")
+    chance = random.Random(3)
+    with tempfile.TemporaryDirectory(prefix="nbresume-") as plain, tempfile.TemporaryDirectory() as folder:
+        want = attempt(SETUP, CELL.partition("\n")[2], Path(plain), names=names)
+        kills = 0
+        for _ in range(10):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.setpgid(0, 0)
+                    attempt(SETUP, CELL.format(options=options), Path(folder), names=names)
+                finally:
+                    os._exit(0)
+            time.sleep(chance.uniform(0.2, 0.7))
+            os.killpg(pid, signal.SIGKILL)  # the child and the attempt that it forked: groups that this test made
+            os.waitpid(pid, 0)
+            kills += 1
+            for run in Store(Path(folder) / ".nbresume"):
+                run.latest()
+        got = attempt(SETUP, CELL.format(options=options), Path(folder), names=names)
+        (run,) = Store(Path(folder) / ".nbresume")
+        assert got.values == want.values
+        assert run.lineage().state == "completed"
+        assert not [path for path in run.path.rglob(".*.tmp")]
+        assert len(run.lineage().attempts) >= 2
