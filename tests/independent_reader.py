@@ -1,11 +1,9 @@
-"""Reads a snapshot without nbresume: the recipe of docs/reference/format.md, with h5py, numpy and xxhash alone.
-
-``python tests/independent_reader.py FILE`` tells where the run stands and which arrays there are, all of it checked.
-"""
+"""Reads a snapshot without nbresume: the recipe of docs/reference/format.md, with h5py, numpy and xxhash alone."""
 
 import hashlib
+import io
 import json
-import sys
+import os
 
 import h5py
 import numpy as np
@@ -15,39 +13,48 @@ SLICE = 1 << 20
 
 
 def read(path):
-    """Return where the run stands, and the arrays of its top-level variables; a ValueError where the file has changed."""
+    """Return where the run stands, and the arrays of its top-level variables; a ValueError where a file has changed."""
+    image, seal, own = contents(path)
+    body, size = seal.get("image", (seal["body"], seal["size"]))
+    offset, count = seal["digests"]
+    for number, at in zip(range(count), range(body, size, SLICE), strict=True):
+        check(image[at : min(at + SLICE, size)], own[offset + 16 * number :][:16].hex(), f"slice {number}")
+    for name, data in (("meta", own), ("objects", image), ("tables", image)):
+        offset, length, digest = seal[name]
+        if hashlib.sha256(data[offset : offset + length]).hexdigest() != digest:
+            raise ValueError(f"{path}: {name} has changed")
+    with h5py.File(io.BytesIO(image), "r") as file:
+        arrays = {name: np.asarray(one[()]) for name, one in file.get("vars", {}).items()}
+    offset, length, _ = seal["meta"]
+    return json.loads(own[offset : offset + length]), arrays
+
+
+def contents(path):
+    """Return the bytes of the whole file at the bottom with all that was added laid over it; the seal; the own bytes."""
     with open(path, "rb") as file:
-        data = file.read()
-    first, digest, facts = data[:4096].split(b"\n")[:3]
+        own = file.read()
+    first, digest, facts = own[:4096].split(b"\n")[:3]
     if not first.startswith(b"nbresume snapshot, format 1"):
         raise ValueError(f"{path} is no snapshot of format 1")
-    check(data[len(first) + len(digest) + 2 : 4096], digest.decode(), "the first page")
+    check(own[len(first) + len(digest) + 2 : 4096], digest.decode(), "the first page")
     seal = json.loads(facts)
-    if len(data) != seal["size"]:
-        raise ValueError(f"{path} has {len(data)} bytes instead of {seal['size']}")
-    check(data[4096 : seal["body"]], seal["head"], "the head")
-    offset, count = seal["digests"]
-    for number in range(count):
-        at = seal["body"] + number * SLICE
-        check(data[at : at + SLICE], data[offset + 16 * number : offset + 16 * number + 16].hex(), f"slice {number}")
-    for part in ("meta", "objects", "tables"):
-        offset, size, sha = seal[part]
-        if hashlib.sha256(data[offset : offset + size]).hexdigest() != sha:
-            raise ValueError(f"{path}: {part} has changed")
-    with h5py.File(path, "r") as file:
-        meta = json.loads(file["nbresume/meta"][()].tobytes())
-        arrays = {name: np.asarray(one[()]) for name, one in file.get("vars", {}).items()}
-    return meta, arrays
+    if len(own) != seal["size"]:
+        raise ValueError(f"{path} has {len(own)} bytes instead of {seal['size']}")
+    check(own[4096 : seal["body"]], seal["head"], "the head")
+    if "base" not in seal:
+        return bytearray(own), seal, own
+    check(own[seal["body"] :], seal["delta"], "what is added")
+    name, bound = seal["base"]
+    image, _, below = contents(os.path.join(os.path.dirname(path), f"{name}.h5"))
+    check(below[:4096], bound, "the file below")
+    (offset, count), at = seal["runs"], seal["pieces"]
+    for start, length in np.frombuffer(own, "<u8", 2 * count, offset).reshape(-1, 2).tolist():
+        image[start : start + length] = own[at : at + length]
+        at += length
+    return image, seal, own
 
 
 def check(data, digest, what):
     """Compare bytes with their digest: XXH3, 128 bits."""
-    if xxhash.xxh3_128_hexdigest(data) != digest:
+    if xxhash.xxh3_128_hexdigest(bytes(data)) != digest:
         raise ValueError(f"{what} has changed")
-
-
-if __name__ == "__main__":
-    meta, arrays = read(sys.argv[1])
-    print(json.dumps({key: meta[key] for key in ("run", "attempt", "seq", "cursor") if key in meta}))
-    for name, array in arrays.items():
-        print(f"{name}: {array.dtype} {array.shape}")

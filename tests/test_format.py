@@ -14,6 +14,7 @@ import pytest
 from _support import commit, commit_again
 from independent_reader import read
 
+from nbresume._capture import Definitions, capture
 from nbresume._store import Snapshot, SnapshotError, Store
 from nbresume._store._seal import Seal
 from nbresume._store._staging import SMALL
@@ -49,7 +50,7 @@ def test_the_independent_reader_is_short_and_knows_nothing_of_nbresume():
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} | {
         name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
-    assert imported <= {"h5py", "numpy", "xxhash", "json", "hashlib", "sys"}
+    assert imported <= {"h5py", "numpy", "xxhash", "json", "hashlib", "io", "os"}
 
 
 def test_an_independent_reader_gets_the_arrays_and_where_the_run_stands(path):
@@ -68,6 +69,27 @@ def test_it_reads_a_file_that_was_written_over_an_older_one(run):
         meta, arrays = read(snapshot.path)
         assert meta["step"] == snapshot.seq
         assert (arrays["state"] == snapshot.seq).all()
+
+
+def test_it_reads_a_delta_and_notices_what_has_changed_in_it_and_below(run):
+    writer, state = run.writer(), np.zeros((6000, 512))
+    for step in range(6):
+        state[step::50] = step
+        found = capture({"state": state}, definitions=Definitions({}), inputs={}, places={"state": state})
+        path = run.snapshot_path(1, step)
+        writer.commit(writer.stage(path, {"step": step}, found.stream, found.tables, found.blocks))
+    assert Snapshot(path).base
+    meta, arrays = read(path)
+    assert meta["step"] == step
+    assert np.array_equal(arrays["state"], state)
+    base = path.with_name(f"{Snapshot(path).base}.h5")
+    for one in (path, base):
+        data = one.read_bytes()
+        one.write_bytes(data[: len(data) // 2] + b"damage" * 2000 + data[len(data) // 2 + 12000 :])
+        with pytest.raises(ValueError, match="has changed"):
+            read(path)
+        one.write_bytes(data)
+    read(path)
 
 
 def test_it_reads_what_a_cell_has_saved(notebook):
