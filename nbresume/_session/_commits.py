@@ -135,10 +135,11 @@ class Commits:
             self.done(time.thread_time())
 
     def _commit(self, staged: Staged, facts: Json, began: float) -> None:
+        self._claim.check()  # this process may have stood still since the boundary, or in the middle of this
         snapshot = Snapshot(staged.path)
         going = set(self._keep.to_prune([*(one.seq for one in self._there), snapshot.seq]))
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
-        written = self.writer.commit(staged, retired.path if retired is not None else None)
+        written = self.writer.commit(staged, retired.path if retired is not None else None, self._claim.check)
         self._there.append(snapshot)
         seconds = time.perf_counter() - began
         facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}

@@ -145,7 +145,7 @@ class Writer:
                 return layout
             digests = self._room.digests(needed)
 
-    def commit(self, staged: Staged, retired: Path | None = None) -> int:
+    def commit(self, staged: Staged, retired: Path | None = None, check: Callable[[], None] = lambda: None) -> int:
         """Write a staged snapshot and give it its name.
 
         Parameters
@@ -154,6 +154,8 @@ class Writer:
             What is to be written.
         retired : Path, optional
             A snapshot that is no longer needed, and may be written over.
+        check : callable, optional
+            Called before the file gets its name; what it raises leaves nothing.
 
         Returns
         -------
@@ -171,7 +173,7 @@ class Writer:
         recycle = retired if retired in self._known and layout.size >= _WORTH else None
         clone = self._newest if layout.size >= _WORTH else None
         with _fs.draft(
-            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free
+            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free, check=check
         ) as draft:
             under = self._known[draft.holds] if draft.holds is not None else Known()
             if draft.holds is not None and draft.holds == recycle:
