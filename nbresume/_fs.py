@@ -15,7 +15,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -141,7 +141,13 @@ class Draft:
 
 @contextlib.contextmanager
 def draft(
-    path: Path, *, clone: Path | None = None, recycle: Path | None = None, needed: int = 0, keep_free: int = 0
+    path: Path,
+    *,
+    clone: Path | None = None,
+    recycle: Path | None = None,
+    needed: int = 0,
+    keep_free: int = 0,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[Draft]:
     """Hand out a file to be written piece by piece; it becomes ``path``, whole or not at all.
 
@@ -157,6 +163,8 @@ def draft(
         Bytes that will be written, for the message when there is no room for them.
     keep_free : int, optional
         Bytes that have to stay free on the disk: a file that would leave less is refused before it is begun.
+    check : callable, optional
+        Called before the file gets its name; what it raises leaves nothing.
 
     Raises
     ------
@@ -181,6 +189,7 @@ def draft(
         sync_data(fd)
         fd, full = -1, fd
         os.close(full)
+        check()
         temp.rename(path)
         names.append(path)  # a name that may be gone after a power cut is none
         sync_folder(path.parent)

@@ -3,22 +3,21 @@
 import hashlib
 import io
 import json
-import os
+import pathlib
+import sys
 
 import h5py
 import numpy as np
 import xxhash
 
-SLICE = 1 << 20
-
 
 def read(path):
     """Return where the run stands, and the arrays of its top-level variables; a ValueError where a file has changed."""
-    image, seal, own = contents(path)
+    image, seal, own = contents(pathlib.Path(path))
     body, size = seal.get("image", (seal["body"], seal["size"]))
     offset, count = seal["digests"]
-    for number, at in zip(range(count), range(body, size, SLICE), strict=True):
-        check(image[at : min(at + SLICE, size)], own[offset + 16 * number :][:16].hex(), f"slice {number}")
+    for number, at in zip(range(count), range(body, size, 1 << 20), strict=True):
+        check(image[at : min(at + (1 << 20), size)], own[offset + 16 * number :][:16].hex(), f"slice {number}")
     for name, data in (("meta", own), ("objects", image), ("tables", image)):
         offset, length, digest = seal[name]
         if hashlib.sha256(data[offset : offset + length]).hexdigest() != digest:
@@ -31,21 +30,18 @@ def read(path):
 
 def contents(path):
     """Return the bytes of the whole file at the bottom with all that was added laid over it; the seal; the own bytes."""
-    with open(path, "rb") as file:
-        own = file.read()
+    own = path.read_bytes()
     first, digest, facts = own[:4096].split(b"\n")[:3]
-    if not first.startswith(b"nbresume snapshot, format 1"):
-        raise ValueError(f"{path} is no snapshot of format 1")
     check(own[len(first) + len(digest) + 2 : 4096], digest.decode(), "the first page")
     seal = json.loads(facts)
-    if len(own) != seal["size"]:
-        raise ValueError(f"{path} has {len(own)} bytes instead of {seal['size']}")
+    if first != b"nbresume snapshot, format 1" or len(own) != seal["size"]:
+        raise ValueError(f"{path} is no whole snapshot of format 1")
     check(own[4096 : seal["body"]], seal["head"], "the head")
     if "base" not in seal:
         return bytearray(own), seal, own
     check(own[seal["body"] :], seal["delta"], "what is added")
     name, bound = seal["base"]
-    image, _, below = contents(os.path.join(os.path.dirname(path), f"{name}.h5"))
+    image, _, below = contents(path.with_name(f"{name}.h5"))
     check(below[:4096], bound, "the file below")
     (offset, count), at = seal["runs"], seal["pieces"]
     for start, length in np.frombuffer(own, "<u8", 2 * count, offset).reshape(-1, 2).tolist():
@@ -55,6 +51,10 @@ def contents(path):
 
 
 def check(data, digest, what):
-    """Compare bytes with their digest: XXH3, 128 bits."""
     if xxhash.xxh3_128_hexdigest(bytes(data)) != digest:
         raise ValueError(f"{what} has changed")
+
+
+if __name__ == "__main__":
+    print(read(sys.argv[1])[0]["cursor"])
+    print(*(f"{name}: {one.dtype} {one.shape}" for name, one in read(sys.argv[1])[1].items()), sep="\n")

@@ -510,6 +510,30 @@ def test_where_a_rename_is_not_atomic_half_a_file_under_a_final_name_is_not_beli
     assert load(snapshot)["i"] == 1
 
 
+@pytest.mark.parametrize("call", ["open temporary file", "fdatasync temporary file"])
+def test_a_commit_during_which_another_kernel_takes_the_run_over_gives_no_name(disk_notebook, call):
+    """A machine that was suspended in the middle of a commit: it wakes, and writes no more."""
+    calm = Disk()
+    with calm.in_place():
+        disk_notebook.run(launch(disk_notebook, 6, LARGE, name="calm"))
+    before: list[list[str]] = []
+
+    def take_over():
+        (run,) = disk_notebook.store.named("run")
+        (run.path / "owner").write_text('{"pid": 1, "key": "another"}')
+        run.note("resumed", 2, snapshot=run.snapshots()[-1].ident)
+        before.append(sorted(one.ident for one in run.snapshots()))
+
+    disk = Disk({5: Fault(calm.seen[5].index(call), take_over)})
+    with disk.in_place():
+        error = disk_notebook.fails(launch(disk_notebook, 9, LARGE))
+    assert "taken this run over" in str(error)
+    (run,) = disk_notebook.store.named("run")
+    there = sorted(path.stem for path in (run.path / "snapshots").iterdir())
+    assert there[-1] == before[0][-1] == "0001-00000004"
+    assert [event.facts["snapshot"] for event in run.events() if event.kind == "snapshot"][-1] == "0001-00000004"
+
+
 def test_where_locks_are_refused_a_run_works(disk_notebook, monkeypatch):
     def refuse(*_):
         raise OSError(38, "Function not implemented")

@@ -50,7 +50,7 @@ def test_the_independent_reader_is_short_and_knows_nothing_of_nbresume():
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} | {
         name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
-    assert imported <= {"h5py", "numpy", "xxhash", "json", "hashlib", "io", "os"}
+    assert imported <= {"h5py", "numpy", "xxhash", "json", "hashlib", "io", "pathlib", "sys"}
 
 
 def test_an_independent_reader_gets_the_arrays_and_where_the_run_stands(path):

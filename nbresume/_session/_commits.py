@@ -49,6 +49,7 @@ class Commits:
         let_go: Callable[[], None],
     ) -> None:
         self.writer = run.writer()
+        self.writer.check = claim.check
         self.begun: Callable[[], None] = lambda: None
         self.done: Callable[[float], None] = lambda _cost: None
         self._run, self._number, self._claim, self._keep = run, number, claim, keep
@@ -135,6 +136,7 @@ class Commits:
             self.done(time.thread_time())
 
     def _commit(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
+        self._claim.check()  # this process may have stood still since the boundary, or in the middle of this
         going = self._going(Snapshot(staged.path))
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
         written = self.writer.commit(staged, retired.path if retired is not None else None, whole=is_last)

@@ -13,7 +13,7 @@ built on. A few deltas are followed by a whole file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,10 +61,13 @@ class Writer:
     ----------
     keep_free : int
         Bytes that have to stay free on the disk.
+    check : callable
+        Called before a file gets its name; what it raises leaves nothing.
     """
 
     def __init__(self) -> None:
         self.keep_free = 0
+        self.check: Callable[[], None] = lambda: None
         self._failed: Path | None = None
         self._key = Keys.find().own
         self._stager = Stager()
@@ -178,7 +181,7 @@ class Writer:
         clone = self._newest_file if layout.size >= _LARGE else None
         newest = self._newest.image if self._newest is not None else Known()
         with _fs.draft(
-            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free
+            staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free, check=self.check
         ) as draft:
             under = self._files[draft.holds] if draft.holds is not None else Known()
             if draft.holds is not None and draft.holds == recycle:
@@ -211,7 +214,7 @@ class Writer:
             extents.append((at, piece))
             at += len(piece)
         hasher = xxhash.xxh3_128()
-        with _fs.draft(staged.path, needed=at, keep_free=self.keep_free) as draft:
+        with _fs.draft(staged.path, needed=at, keep_free=self.keep_free, check=self.check) as draft:
             draft.resize(layout.size)
             offset = layout.body
             for parts in cut(extents, layout.body, layout.size):
