@@ -95,6 +95,8 @@ class Lineage:
     superseded_by: str = ""
     superseded_because: tuple[str, ...] = ()
     made_by: tuple[int, ...] = ()
+    is_exposed: bool = False
+    """Whether what was done since the last snapshot is lost with the process: the disk, or the state, refuses more."""
 
     @property
     def resumed(self) -> bool:
@@ -157,7 +159,8 @@ def _after(lineage: Lineage, event: Event) -> Lineage:
             where = str(facts.get("where", ""))
             lineage = _with(lineage, replace(attempt, snapshots=attempt.snapshots + 1, where=where))
             if current:
-                lineage = replace(lineage, last_snapshot=tuple(facts.items()), last_snapshot_at=event.at)
+                last = tuple(facts.items())
+                lineage = replace(lineage, last_snapshot=last, last_snapshot_at=event.at, is_exposed=False)
         case "interrupted":
             attempt = _attempt(lineage, event.attempt)
             how = str(facts.get("cause") or "unknown")
@@ -178,7 +181,8 @@ def _after(lineage: Lineage, event: Event) -> Lineage:
             attempt = _attempt(lineage, event.attempt)
             lineage = _with(lineage, replace(attempt, changes=(*attempt.changes, _change(facts))))
         case "rejected" | "cut" | "warned":
-            lineage = replace(lineage, notes=(*lineage.notes, event))
+            is_exposed = not facts["protected"] if "protected" in facts else lineage.is_exposed
+            lineage = replace(lineage, notes=(*lineage.notes, event), is_exposed=is_exposed)
     return lineage
 
 

@@ -465,3 +465,27 @@ def test_an_end_is_told_with_what_is_known_of_it(view):
     assert "vanished (the process ended without a word)" in shown
     assert "exception (ValueError: bad" in shown
     assert "/home/me" not in shown
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ([], False),
+        ([event("warned", 1, 9, text="the disk is full", protected=False)], True),
+        (
+            [event("warned", 1, 9, text="x", protected=False), event("warned", 1, 10, text="again", protected=True)],
+            False,
+        ),
+        ([event("warned", 1, 9, text="x", protected=False), event("snapshot", 1, 10, where="epoch 6 of 30")], False),
+        ([event("warned", 1, 9, text="x", protected=False), event("warned", 1, 10, text="something else")], True),
+        ([event("warned", 1, 9, text="x", protected=False), event("completed", 1, 10)], False),
+    ],
+)
+def test_a_run_that_is_not_protected_says_since_when(more, told):
+    """Until it is protected again, or has another snapshot, or has ended."""
+    lineage = fold([event("launched", 1, 0), event("snapshot", 1, 5, where="epoch 5 of 30"), *more], alive=True)
+    view = View("train", "train-1", lineage, lineage.state, snapshot_at=lineage.last_snapshot_at)
+    assert ("NOT PROTECTED" in text(view, NOW)) is told
+    assert ("not protected" in html(view, now=NOW)) is told
+    if told:
+        assert "since 2025-11-29 08:05 UTC: if the kernel dies now" in text(view, NOW)

@@ -24,6 +24,7 @@ from ._words import (
     closeout,
     duration,
     ending,
+    exposure,
     fraction,
     percent,
     plural,
@@ -168,6 +169,8 @@ def _facts(view: View, now: str) -> Markup:
         rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
+    if exposed := exposure(view):
+        rows.append((tag("b", "not protected", style=f"color: {COLOURS['interrupted']}"), exposed))
     if view.disk:
         rows.append((_quiet("on disk"), size(view.disk)))
     rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]

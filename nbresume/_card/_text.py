@@ -14,6 +14,7 @@ from ._words import (
     closeout,
     duration,
     ending,
+    exposure,
     fraction,
     percent,
     plural,
@@ -116,6 +117,8 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
         yield "last snapshot", ", ".join(told)
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
+    if told_of := exposure(view):
+        yield "NOT PROTECTED", told_of
     if view.disk:
         yield "on disk", size(view.disk)
     yield from closeout(view.lineage)

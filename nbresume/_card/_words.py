@@ -110,6 +110,14 @@ def fact(facts: Mapping[str, object], name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def exposure(view: View) -> str:
+    """Tell since when a running run is not protected; empty when it is."""
+    if view.state != "running" or not view.lineage.is_exposed:
+        return ""
+    since = view.snapshot_at or view.lineage.attempts[-1].started
+    return f"since {stamp(since)}: if the kernel dies now, what was done since then is done again"
+
+
 def snapshot_facts(view: View) -> list[str]:
     """Tell size and cost of the newest snapshot."""
     weight, cost = fact(view.snapshot, "bytes"), fact(view.snapshot, "seconds")

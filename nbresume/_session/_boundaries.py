@@ -134,9 +134,9 @@ class Boundaries(Path):
         """Say that the last snapshot could not be taken, and why."""
         text = f"not protected since the last snapshot: {str(error) or type(error).__name__}"
         if isinstance(error, RefusedError):
-            self._say_once(text)
+            self._say_once(text, protected=False)
         elif not self._is_exposed:
-            self.attempt.warn(text)
+            self.attempt.warn(text, protected=False)
             self.pace.force()  # the next boundary tries again; from then on, as often as the rule allows
         self._is_exposed = True
 
@@ -144,12 +144,12 @@ class Boundaries(Path):
         """Say that snapshots can be taken again, if it was said that they could not."""
         if self._is_exposed:
             self._is_exposed = False
-            self.attempt.warn("protected again: a snapshot has been committed")
+            self.attempt.warn("protected again: a snapshot has been committed", protected=True)
 
-    def _say_once(self, text: str) -> None:
+    def _say_once(self, text: str, **facts: bool) -> None:
         if text not in self._said:
             self._said.add(text)
-            self.attempt.warn(text)
+            self.attempt.warn(text, **facts)
 
     def _is_inside_a_loop(self, frame: Frame) -> bool:
         """Whether a boundary lies in a followed function that a loop calls: then that loop has boundaries too."""

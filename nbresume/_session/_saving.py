@@ -80,7 +80,7 @@ class Saving:
         self.commits.writer.keep_free = plan.options.keep_free
         self._seq = self.commits.next_seq
         self._told: set[str] = set()
-        self._unnoted: list[str] = []
+        self._unnoted: list[Json] = []
         self._active = 0.0
         self._since = time.monotonic()
 
@@ -102,13 +102,13 @@ class Saving:
         finally:
             self.claim.leave()
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, **facts: bool) -> None:
         """Say a warning, and note it: with the next one, where the disk takes nothing now."""
         self.tell(f"{self.run.name}: {text}")
-        self._unnoted.append(text)
+        self._unnoted.append({"text": text, **facts})
         with contextlib.suppress(StoreError):
             while self._unnoted:
-                self.run.note("warned", self.number, text=self._unnoted[0])
+                self.run.note("warned", self.number, **self._unnoted[0])
                 del self._unnoted[0]
 
     def tell(self, text: str) -> None:
