@@ -57,6 +57,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+_KINDS = frozenset(get_args(Kind))
+
+
 def encode(event: Event) -> bytes:
     """Make one line of an event."""
     line = {"event": event.kind, "attempt": event.attempt, "at": event.at, **event.facts}
@@ -74,6 +77,6 @@ def decode(lines: Iterable[bytes]) -> list[Event]:
             continue
         if kind == "closed":  # the word of the first journals for both ends
             kind = facts.pop("how", "completed")
-        if kind in get_args(Kind) and isinstance(attempt, int):
+        if kind in _KINDS and isinstance(attempt, int):
             events.append(Event(kind, attempt, at, facts))
     return events

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from ._events import Event
@@ -127,9 +128,15 @@ def fold(events: Iterable[Event], *, alive: bool = False, successor: Mapping[str
         Launch record of the run that took the name. It is written before this journal is told of it: a process that
         dies between the two leaves the record alone.
     """
-    lineage = Lineage()
-    for event in events:
-        lineage = _after(lineage, event)
+    lineage, passed = Lineage(), 0
+    told = list(events)
+    for event, following in zip_longest(told, told[1:]):
+        # Of snapshots in a row, of which there may be many thousands, the last one tells where the run stands.
+        if following is not None and event.kind == following.kind == "snapshot" and event.attempt == following.attempt:
+            passed += 1
+            continue
+        lineage = _after(lineage, event, passed)
+        passed = 0
     if successor is not None and not lineage.superseded_by:
         lineage = _superseded(lineage, str(successor["id"]), tuple(successor.get("because", ())))
     if lineage.state in CLOSED or not lineage.attempts:
@@ -140,7 +147,7 @@ def fold(events: Iterable[Event], *, alive: bool = False, successor: Mapping[str
     return replace(_silent_vanished(lineage), state="interrupted")
 
 
-def _after(lineage: Lineage, event: Event) -> Lineage:
+def _after(lineage: Lineage, event: Event, passed: int = 0) -> Lineage:
     facts = event.facts
     if event.kind in ("launched", "resumed"):
         # An attempt that never told its end vanished; the next one is the proof.
@@ -157,7 +164,7 @@ def _after(lineage: Lineage, event: Event) -> Lineage:
         case "snapshot":
             attempt = _attempt(lineage, event.attempt)
             where = str(facts.get("where", ""))
-            lineage = _with(lineage, replace(attempt, snapshots=attempt.snapshots + 1, where=where))
+            lineage = _with(lineage, replace(attempt, snapshots=attempt.snapshots + 1 + passed, where=where))
             if current:
                 last = tuple(facts.items())
                 lineage = replace(lineage, last_snapshot=last, last_snapshot_at=event.at, is_exposed=False)

@@ -12,9 +12,7 @@ import io
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import h5py
 import numpy as np
-from h5py import h5d, h5f, h5p, h5s, h5t
 
 PAGE = 1 << 12
 SEAL = PAGE
@@ -71,6 +69,9 @@ def lay_out(meta: int, digests: int, body: tuple[Dataset, ...]) -> Layout:
     -------
     Layout
     """
+    import h5py
+    from h5py import h5f, h5p
+
     file = _Written()
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # its own bytes carry checksums; 'earliest' has none
@@ -89,6 +90,8 @@ def lay_out(meta: int, digests: int, body: tuple[Dataset, ...]) -> Layout:
 
 
 def _dataset(file: Any, name: str, shape: tuple[int, ...], dtype: str) -> int:
+    from h5py import h5d, h5p, h5s, h5t
+
     creating = h5p.create(h5p.DATASET_CREATE)
     creating.set_layout(h5d.CONTIGUOUS)
     creating.set_alloc_time(h5d.ALLOC_TIME_EARLY)  # else no bytes are set aside for it

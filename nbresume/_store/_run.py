@@ -24,7 +24,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ class RunFolder:
     path: Path
     record: Json
     successor: Json | None = None
+    _read: tuple[bytes, list[Event]] = field(default=(b"", []), repr=False, compare=False)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -99,11 +100,14 @@ class RunFolder:
     # -------------------------------------------------------------- events
 
     def events(self) -> list[Event]:
-        """Read the journal."""
+        """Read the journal: what has been read once stays, since lines are only added."""
         try:
-            return decode((self.path / "journal.jsonl").read_bytes().splitlines())
+            data = (self.path / "journal.jsonl").read_bytes()
         except FileNotFoundError:
             return []
+        if data != self._read[0]:
+            self._read = data, decode(data.splitlines())
+        return list(self._read[1])
 
     def note(self, kind: Kind, attempt: int, **facts: Any) -> Event:
         """Append an event to the journal; durably, but for a snapshot: its file is what counts."""
