@@ -196,6 +196,27 @@ def test_a_file_that_has_a_second_name_is_never_written_over(run, tmp_path):
     assert (tmp_path / "backup.h5").read_bytes() == want
 
 
+@pytest.mark.parametrize("share", [0.02, 1.0])
+@pytest.mark.parametrize("what", ["removed", "changed"])
+def test_nothing_is_built_on_a_file_that_somebody_has_removed_or_changed(run, share, what):
+    """While the run goes on: what comes after it stands by itself, and is whole."""
+    one = Run(run)
+    for _ in range(5):
+        one.save(one.some(share))
+    for snapshot in run.snapshots():
+        if what == "removed":
+            snapshot.path.unlink()
+        else:
+            with snapshot.path.open("r+b") as file:
+                file.seek(snapshot.path.stat().st_size // 2)
+                file.write(b"damage" * 50_000)
+    snapshot = one.save(one.some(0.02))
+    assert snapshot.base == ""
+    for _ in range(4):
+        check(one.save(one.some(share)), one.array)
+    check(run.latest()[0], one.array)
+
+
 def test_what_grows_in_place_is_told_and_read(run):
     """Arrays of another shape in each iteration, and others beside them that stay."""
     commits = Commits(run, 1, Free(), Keep(3), hold=lambda: None, let_go=lambda: None)

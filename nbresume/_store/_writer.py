@@ -39,17 +39,19 @@ _LONGEST = 12
 _FIRST_RUNG = 1 << 16
 
 
+Mark = tuple[int, int, int] | None
+
+
 @dataclass(slots=True)
 class _Chain:
     """The newest snapshot, and what it is built on."""
 
     path: Path
-    base: str
-    """What it is built on; empty where it stands by itself."""
     seal: str
     """Digest of its first page."""
     image: Known
-    deltas: int = 0
+    below: tuple[Path, ...] = ()
+    """What it is built on, the whole file first."""
     written: int = 0
     """Bytes of the deltas."""
 
@@ -73,6 +75,8 @@ class Writer:
         self._stager = Stager()
         self._files: dict[Path, Known] = {}
         """Whole files that were written here, and what they hold."""
+        self._marks: dict[Path, Mark] = {}
+        """What all files looked like when they had been written."""
         self._newest: _Chain | None = None
         self._newest_file: Path | None = None
         self._clones = False
@@ -127,6 +131,7 @@ class Writer:
         self._failed = staged.path
         written = self._write(staged, retired, whole=whole)
         self._failed = None
+        self._marks[staged.path] = _mark(staged.path)
         return written
 
     def _write(self, staged: Staged, retired: Path | None, *, whole: bool) -> int:
@@ -144,7 +149,7 @@ class Writer:
     @property
     def base(self) -> str:
         """What the newest snapshot is built on; empty where it stands by itself."""
-        return self._newest.base if self._newest is not None else ""
+        return self._newest.below[-1].stem if self._newest is not None and self._newest.below else ""
 
     def _clean_up(self) -> None:
         """Remove what a commit that failed has left: a disk that had died kept that as well."""
@@ -155,11 +160,16 @@ class Writer:
 
     def forget(self, path: Path) -> None:
         """Learn that a snapshot is gone."""
+        self._marks.pop(path, None)
         self._files.pop(path, None)
         if self._newest_file == path:
             self._newest_file = None
         if self._newest is not None and self._newest.path == path:
             self._newest = None
+
+    def _is_untouched(self, *paths: Path) -> bool:
+        """Whether files are still those that were written: nothing is built on one that somebody has changed."""
+        return all(path in self._marks and _mark(path) == self._marks[path] for path in paths)
 
     def _may_build(self, staged: Staged) -> bool:
         newest = self._newest
@@ -169,16 +179,20 @@ class Writer:
             and not self._clones
             and newest.image.body == staged.layout.body
             and newest.image.size == staged.size
-            and newest.deltas < _LONGEST
+            and len(newest.below) < _LONGEST
             and newest.written < staged.size * 2 // _SHARE
+            and self._is_untouched(newest.path, *newest.below)
         )
 
     # ------------------------------------------------------------------ whole
 
     def _write_whole(self, staged: Staged, slices: list[Parts], looked: list[Slice], retired: Path | None) -> int:
         layout = staged.layout
-        recycle = retired if layout.size >= _WORTH and retired in self._files else None
-        clone = self._newest_file if layout.size >= _LARGE else None
+        recycle = clone = None
+        if layout.size >= _WORTH and retired in self._files and self._is_untouched(retired):
+            recycle = retired
+        if layout.size >= _LARGE and self._newest_file is not None and self._is_untouched(self._newest_file):
+            clone = self._newest_file
         newest = self._newest.image if self._newest is not None else Known()
         with _fs.draft(
             staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free, check=self.check
@@ -195,7 +209,7 @@ class Writer:
         if clone is not None:
             self._clones = draft.holds == clone
         self._files[staged.path] = known
-        self._newest, self._newest_file = _Chain(staged.path, "", page_digest(page), known), staged.path
+        self._newest, self._newest_file = _Chain(staged.path, page_digest(page), known), staged.path
         return draft.written
 
     # ------------------------------------------------------------------ only what has changed
@@ -236,19 +250,22 @@ class Writer:
             }
             page = self._page(facts)
             draft.put(0, [memoryview(page)])
-        self._newest = _Chain(
-            staged.path,
-            newest.path.stem,
-            page_digest(page),
-            known,
-            newest.deltas + 1,
-            newest.written + draft.written,
-        )
+        below = (*newest.below, newest.path)
+        self._newest = _Chain(staged.path, page_digest(page), known, below, newest.written + draft.written)
         return draft.written
 
     def _page(self, facts: Json) -> bytes:
         signature = {"key": self._key.ident, "hmac": self._key.sign(*Seal(facts, {}).signed())}
         return Seal(facts, signature).page()
+
+
+def _mark(path: Path) -> Mark:
+    """Tell a file from what it becomes when somebody writes to it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _rungs(size: int) -> list[int]:
