@@ -100,10 +100,11 @@ class Stager:
         start = layout.offsets[HEAP]
         extents = [(start + offsets[key], data) for key, data in heaped.items() if len(data)]
         extents += [(layout.offsets[f"vars/{name}"], _raw(array)) for name, array in variables if array.size]
-        copy = copy and self._arena.has_room(sum(len(data) for _, data in extents))
+        changing = [data for _, data in extents if not isinstance(data.obj, bytes)]
+        copy = copy and self._arena.has_room(sum(map(len, changing)))
         if copy:
-            copies = self._arena.copy(data for _, data in extents)
-            extents = [(offset, data) for (offset, _), data in zip(extents, copies, strict=True)]
+            copies = iter(self._arena.copy(changing))
+            extents = [(offset, data if isinstance(data.obj, bytes) else next(copies)) for offset, data in extents]
         extents += [(offset, memoryview(part)) for offset, part in layout.parts if offset >= layout.body]
         facts = {key: [start + offsets[key], len(heaped[key])] for key in ("objects", "tables")}
         return Staged(path, layout, self._room.of_digests, extents, text, facts, is_copied=copy)
