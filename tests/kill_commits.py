@@ -29,9 +29,12 @@ from nbresume._policy import Keep
 from nbresume._session._commits import Commits
 from nbresume._store import RunFolder, Store
 
-FORMS = tuple((size, copy, keep) for size in (1 << 8, 1 << 17, 1 << 20) for copy in (True, False) for keep in (1, 3))
+SPARSE = 3 << 20
+FORMS = tuple(
+    (size, copy, keep) for size in (1 << 8, 1 << 17, 1 << 20, SPARSE) for copy in (True, False) for keep in (1, 3)
+)
 """Numbers in the state, behind the loop or before it, snapshots that stay: small ones are written anew each time, large
-ones over an older one where more than one stays."""
+ones over an older one where more than one stays; of the largest, a fortieth changes, and is added as a delta."""
 
 
 @dataclass
@@ -62,7 +65,8 @@ def commit_for_ever(run: RunFolder, attempt: int, size: int, copy: bool, keep: i
     names = {"state": np.zeros(size), "step": 0}
     while True:
         step += 1
-        names["state"][: size // 2], names["state"][size // 2 :: 1024], names["step"] = step, step, step
+        fill(names["state"], step)
+        names["step"] = step
         found = capture({"names": names}, definitions=Definitions({}), inputs={}, places=names)
         path = run.snapshot_path(attempt, step)
         staged = commits.writer.stage(path, {"step": step}, found.stream, found.tables, found.blocks, copy=copy)
@@ -80,8 +84,16 @@ def commit_for_ever(run: RunFolder, attempt: int, size: int, copy: bool, keep: i
 def expected(size: int, step: int) -> np.ndarray:
     """Return the state of a step."""
     state = np.zeros(size)
-    state[: size // 2], state[size // 2 :: 1024] = step, step
+    fill(state, step)
     return state
+
+
+def fill(state: np.ndarray, step: int) -> None:
+    """Make a state that of a step."""
+    if len(state) == SPARSE:
+        state.reshape(-1, 512)[::40] = step
+    else:
+        state[: len(state) // 2], state[len(state) // 2 :: 1024] = step, step
 
 
 def acknowledged(pipe: int, delay: float) -> bytes:
@@ -144,7 +156,8 @@ def judge(run: RunFolder, told: int, form: tuple[int, bool, int], report: Report
     run.take().leave()
     if left := [path.name for path in folder.glob(".*")]:
         faults.append(f"left behind: {left}")
-    if len(run.snapshots()) > keep + 3:
+    report.left["deltas"] += snapshot.base != ""
+    if len(run.snapshots()) > keep + (16 if size == SPARSE else 3):
         faults.append(f"{len(run.snapshots())} snapshots, and {keep} are to stay")
     return faults
 
@@ -160,7 +173,13 @@ def kill(kills: int, seed: int, root: Path, *, says: bool = False) -> Report:
         for attempt in range(1, 5):
             if attempt > 1:
                 run.note("resumed", attempt, snapshot=run.latest()[0].ident, where="")
-            one_kill(run, attempt, form, chance.uniform(0.0, 0.03 if form[0] < 1 << 18 else 0.12), report)
+            one_kill(
+                run,
+                attempt,
+                form,
+                chance.uniform(0.0, 0.03 if form[0] < 1 << 18 else 0.12 if form[0] < SPARSE else 0.6),
+                report,
+            )
         shutil.rmtree(run.path)
         if says and number % 10 == 0:
             print(f"{report.kills} kills, {len(report.faults)} faults", flush=True)

@@ -24,6 +24,7 @@ def test_a_hundred_kills_lose_no_snapshot_that_was_told_of(quick_disk):
         report = kill(KILLS, seed=1, root=Path(folder))
     assert report.faults == []
     assert report.kills >= KILLS
+    assert report.left["deltas"] > 0
     assert report.left["temporary files"] > KILLS // 20, "the kills come too late: none hit a commit"
 
 
