@@ -94,6 +94,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
         "KEEP",
         "KEEP_EVERY",
         "KEEP_FREE",
+        "UNPROTECTED",
         "ON_RESTART",
         "STRICT",
         "REBUILD",

@@ -12,6 +12,7 @@ from _support import load
 
 from nbresume import _fs
 from nbresume._store import _arena
+from nbresume.errors import StoreError
 
 
 @pytest.fixture
@@ -144,6 +145,35 @@ def test_the_interpreter_ends_only_after_the_commit_in_flight(tmp_path):
     (run,) = Store(tmp_path / ".nbresume")
     assert not [path for path in os.listdir(run.path / "snapshots") if path.endswith(".tmp")]
     assert run.latest()[0] is not None
+
+
+@pytest.mark.parametrize("options", ["", "--sync"])
+@pytest.mark.parametrize(("fails", "ends"), [({3}, False), ({3, 4}, True), ({3, 5}, False)])
+def test_a_second_failure_in_a_row_ends_the_cell_where_that_was_asked_for(notebook, monkeypatch, options, fails, ends):
+    """Once may be chance. The run goes on from its last snapshot when it is run again."""
+    count, real = [0], _fs.sync_data
+
+    def sync_data(fd):
+        count[0] += 1
+        if count[0] in fails:
+            raise OSError(28, "No space left on device")
+        real(fd)
+
+    cell = f"%%resumable train --vars a,log --every 1 --unprotected stop {options}\nfor i in range(8):\n    a += 1\n    log.append(i)"
+    notebook.run("import numpy as np\na, log = np.zeros(1000), []")
+    monkeypatch.setattr(_fs, "sync_data", sync_data)
+    if ends:
+        error = notebook.fails(cell)
+        assert isinstance(error, StoreError)
+        assert "bytes free" in str(error)
+        assert notebook["log"] != list(range(8))
+        (run,) = notebook.runs
+        assert run.lineage().state == "interrupted"
+        assert run.latest()[0].seq == 1  # the second one
+    notebook.run(cell)
+    assert notebook["log"] == list(range(8))
+    assert set(notebook["a"]) == {8.0}
+    assert notebook.runs[0].lineage().state == "completed"
 
 
 def test_memory_left_is_a_number_that_makes_sense():

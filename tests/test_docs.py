@@ -91,9 +91,16 @@ def test_the_defaults_of_the_reference_are_the_real_ones():
         "--max-wait": "10m",
         "--keep": "3",
         "--keep-free": "0",
+        "--unprotected": "go-on",
         "--on-restart": "ask",
     }
     assert {option: str(defaults[option]) for option in told} == told
+
+
+def test_the_help_in_the_notebook_has_every_option():
+    source = (ROOT / "nbresume" / "_magic" / "_line.py").read_text(encoding="utf-8")
+    told = set(re.findall(r'^@argument\("(--[a-z-]+)"', source, re.MULTILINE))
+    assert told == {action.option_strings[0] for action in _parser()._actions if action.option_strings}
 
 
 def test_every_word_of_on_restart_is_explained():

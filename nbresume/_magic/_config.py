@@ -16,6 +16,7 @@ ENVIRONMENT = {
     "keep": "NBRESUME_KEEP",
     "keep_every": "NBRESUME_KEEP_EVERY",
     "keep_free": "NBRESUME_KEEP_FREE",
+    "unprotected": "NBRESUME_UNPROTECTED",
     "on_restart": "NBRESUME_ON_RESTART",
     "strict": "NBRESUME_STRICT",
     "store": "NBRESUME_STORE",
@@ -43,6 +44,9 @@ class NBResume(Configurable):
     keep = Int(3, help="How many snapshots stay.").tag(config=True)
     keep_every = Int(None, allow_none=True, help="Keep each N-th snapshot for good.").tag(config=True)
     keep_free = Unicode("0", help="What snapshots leave free on the disk: 500MB, 2GB.").tag(config=True)
+    unprotected = Unicode("go-on", help="What a disk that takes no snapshot does to the cell: go-on or stop.").tag(
+        config=True
+    )
     on_restart = Unicode("ask", help="ask, continue, supersede or fail.").tag(config=True)
     strict = Bool(False, help="Refuse instead of adding names to what is saved.").tag(config=True)
     store = Unicode("", help="Where runs live; empty for .nbresume where the kernel started.").tag(config=True)

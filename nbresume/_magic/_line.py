@@ -83,6 +83,8 @@ class NbresumeMagics(Magics):  # IPython's class has no types
 @argument("--sync", action="store_true", help="commit each snapshot before the loop goes on, and not behind it")
 @argument("--keep", help="how many snapshots stay (3)")
 @argument("--keep-every", help="keep each N-th snapshot for good")
+@argument("--keep-free", help="what snapshots leave free on the disk: 500MB, 2GB (0)")
+@argument("--unprotected", help="what a second failure in a row to take a snapshot does: go-on or stop (go-on)")
 @argument("--on-restart", help="ask, continue, supersede or fail")
 @argument("--rebuild", help="names that are never saved: their statement runs again")
 @argument("--strict", action="store_true", help="refuse instead of adding names to what is saved")

@@ -8,13 +8,16 @@ import time
 
 from .._capture import rng_unsaved
 from .._policy import Pace
-from ..errors import BusyError, NbresumeError, RefusedError
+from ..errors import BusyError, NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way
 from ._functions import Functions
 from ._guard import Guard
 from ._iterables import Iteration
 from ._path import Path
+
+_TRIES = 1
+"""Snapshots in a row that may fail before ``--unprotected stop`` ends the cell: room may be short for a moment."""
 
 
 class Boundaries(Path):
@@ -35,8 +38,8 @@ class Boundaries(Path):
         self._pid = os.getpid()
         self._thread = threading.get_ident()
         attempt.commits.begun, attempt.commits.done = pace.committing, pace.committed
-        self._is_exposed = False
-        """Whether the run is not protected, and a person has been told."""
+        self._failed = 0
+        """Snapshots in a row that could not be taken; a person has been told of the first."""
         self._said: set[str] = set()
         self._atomic: set[str] = set()
         """Followed functions whose variables can't be saved, and that a loop outside of them calls."""
@@ -65,7 +68,8 @@ class Boundaries(Path):
         """Take a snapshot; returns what has to end the cell, if anything has."""
         began = time.perf_counter()
         try:
-            self.learn()
+            if (error := self.learn()) is not None:
+                return error
             if self._doubt is not None:
                 raise self._doubt
             # Nothing has been saved yet at boundary 0, and nothing comes after a stop: those are waited for.
@@ -81,20 +85,21 @@ class Boundaries(Path):
             return self._refused(frame, error)
         except (OSError, MemoryError) as error:
             self.pace.taken(time.perf_counter() - began)
-            self.unprotected(error)
+            return self.unprotected(error)
         except BusyError as error:
             return error
         return None
 
-    def learn(self) -> None:
-        """Learn how the commit behind the loop ended."""
+    def learn(self) -> NbresumeError | None:
+        """Learn how the commit behind the loop ended; returns what has to end the cell, if anything has."""
         try:
             if self.attempt.settle():
                 self.protected()
         except (OSError, MemoryError) as error:  # a StoreError, or what a file of the user's has met
-            self.unprotected(error)
+            return self.unprotected(error)
+        return None
 
-    def _refused(self, frame: Frame, error: RefusedError) -> RefusedError | None:
+    def _refused(self, frame: Frame, error: RefusedError) -> NbresumeError | None:
         """Choose what a refusal does: end the cell as long as little is lost, else say that it is not protected."""
         if self._is_inside_a_loop(frame):
             label = self._innermost_call_label()
@@ -105,8 +110,7 @@ class Boundaries(Path):
         if self._finished <= 1 and self.attempt.number == 1:
             return error
         # Hours in, the cell is not ended for it: it goes on, said aloud, and the last good snapshot stays.
-        self.unprotected(error)
-        return None
+        return self.unprotected(error)
 
     @property
     def is_mine(self) -> bool:
@@ -130,20 +134,23 @@ class Boundaries(Path):
                 return True
         return False
 
-    def unprotected(self, error: Exception) -> None:
-        """Say that the last snapshot could not be taken, and why."""
+    def unprotected(self, error: Exception) -> NbresumeError | None:
+        """Say that the last snapshot could not be taken, and why; returns what has to end the cell, if it shall."""
         text = f"not protected since the last snapshot: {str(error) or type(error).__name__}"
         if isinstance(error, RefusedError):
             self._say_once(text, protected=False)
-        elif not self._is_exposed:
+        elif not self._failed:
             self.attempt.warn(text, protected=False)
             self.pace.force()  # the next boundary tries again; from then on, as often as the rule allows
-        self._is_exposed = True
+        self._failed += 1
+        if self._failed <= _TRIES or self.attempt.plan.options.unprotected != "stop":
+            return None
+        return error if isinstance(error, NbresumeError) else StoreError(text)
 
     def protected(self) -> None:
         """Say that snapshots can be taken again, if it was said that they could not."""
-        if self._is_exposed:
-            self._is_exposed = False
+        if self._failed:
+            self._failed = 0
             self.attempt.warn("protected again: a snapshot has been committed", protected=True)
 
     def _say_once(self, text: str, **facts: bool) -> None:

@@ -16,6 +16,7 @@ from ..errors import OptionError
 _UNITS = ("", "K", "M", "G", "T")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?")
 WORDS = ("ask", "continue", "supersede", "fail")
+UNPROTECTED = ("go-on", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class CellOptions:
         Which snapshots stay.
     keep_free : int
         Bytes that snapshots leave free on the disk.
+    unprotected : str
+        What a second failure in a row to take a snapshot does: ``go-on`` or ``stop``.
     on_restart : Word
         What running the cell does with an interrupted run of this name.
     rebuild : tuple of str
@@ -59,6 +62,7 @@ class CellOptions:
     sync: bool = False
     keep: Keep = Keep()
     keep_free: int = 0
+    unprotected: str = "go-on"
     on_restart: Word = "ask"
     rebuild: tuple[str, ...] = ()
     strict: bool = False
@@ -98,6 +102,8 @@ class CellOptions:
             raise OptionError(f"{found.name!r} can't name a run: use letters, digits, '.', '_' and '-'")
         if found.on_restart not in WORDS:
             raise OptionError(f"--on-restart {found.on_restart!r} is none of {', '.join(WORDS)}")
+        if found.unprotected not in UNPROTECTED:
+            raise OptionError(f"--unprotected {found.unprotected!r} is none of {', '.join(UNPROTECTED)}")
         declared, rebuild = _names("--vars", found.vars), _names("--rebuild", found.rebuild)
         both = sorted(set(declared) & set(rebuild))
         if both:
@@ -111,6 +117,7 @@ class CellOptions:
             sync=bool(found.sync),
             keep=Keep(_number("--keep", found.keep), _number("--keep-every", found.keep_every)),
             keep_free=_size("--keep-free", str(found.keep_free)),
+            unprotected=found.unprotected,
             on_restart=found.on_restart,
             rebuild=rebuild,
             strict=bool(found.strict),
@@ -137,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", default=3)
     parser.add_argument("--keep-every", default=None)
     parser.add_argument("--keep-free", default="0")
+    parser.add_argument("--unprotected", default="go-on")
     parser.add_argument("--on-restart", default="ask")
     parser.add_argument("--rebuild", default="")
     parser.add_argument("--strict", action="store_true")
