@@ -125,6 +125,21 @@ def test_where_memory_is_short_the_loop_waits_for_the_disk(notebook, monkeypatch
     assert set(load(notebook.runs[0].snapshots()[-1])["a"]) == {3.0}
 
 
+def test_where_no_thread_can_start_the_loop_waits_for_the_disk(notebook, monkeypatch):
+    real = threading.Thread.start
+
+    def start(thread):
+        if thread.name == "nbresume-commit":
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    notebook.run("import numpy as np\na = np.zeros(1000)")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    notebook.run("%%resumable train --vars a --every 1\nfor i in range(4):\n    a += 1")
+    assert len(facts(notebook)) == 6
+    assert set(load(notebook.runs[0].snapshots()[-1])["a"]) == {4.0}
+
+
 def test_auto_goes_on_while_a_commit_is_in_flight_and_counts_wait(notebook, slow_disk):
     notebook.run("import numpy as np\na = np.zeros(200_000)")
     notebook.run(

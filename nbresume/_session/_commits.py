@@ -84,7 +84,15 @@ class Commits:
             target=self._work, args=(staged, {**facts, "stalled": stalled}, began), name="nbresume-commit"
         )
         self.begun()
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # no thread can start: the loop waits for the disk
+            self._thread = None
+            self._hold()
+            try:
+                self._work(staged, facts, began)
+            finally:
+                self._let_go()
 
     def now(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
         """Commit a snapshot before the loop goes on; the last one of a run stands by itself.
