@@ -136,12 +136,13 @@ class Commits:
         return kept
 
     def _work(self, staged: Staged, facts: Json, began: float) -> None:
+        spent = time.thread_time()
         try:
             self._commit(staged, facts, began)
         except Exception as error:  # noqa: BLE001  # said at the next boundary
             self._failure = error
         finally:
-            self.done(time.thread_time())
+            self.done(time.thread_time() - spent)
 
     def _commit(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
         self._claim.check()  # this process may have stood still since the boundary, or in the middle of this
