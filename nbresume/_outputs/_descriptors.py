@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 
 
@@ -32,8 +31,16 @@ def mapped_for_writing() -> set[str]:
     if not sys.platform.startswith("linux"):
         return set()
     with io.FileIO("/proc/self/maps") as maps:
-        found = _SHARED.findall(maps.readall())
-    return {path for path in map(os.fsdecode, found) if not is_no_file(path)}
+        data = maps.readall()
+    found = set()
+    at = data.find(_SHARED)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        path = data.find(b"/", at, end)
+        if path >= 0:  # else it has no file
+            found.add(os.fsdecode(data[path:end]))
+        at = data.find(_SHARED, end)
+    return {path for path in found if not is_no_file(path)}
 
 
 def is_no_file(path: str) -> bool:
@@ -43,5 +50,6 @@ def is_no_file(path: str) -> bool:
     return path.startswith(("/dev/", "/proc/", "/sys/", "/memfd", "/SYSV"))
 
 
-_SHARED = re.compile(rb"^\S+ rw-s [^/\n]*(/[^\n]*)$", re.MULTILINE)
+_SHARED = b" rw-s "
+"""How a mapping is told that is shared and can be written to; a search for it reads a thousand lines in no time."""
 _SHM = "/dev/shm/"  # noqa: S108  # read from the kernel, not made

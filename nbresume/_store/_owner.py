@@ -55,12 +55,19 @@ class Claim:
     def __init__(self, folder: Path, record: Json, lock: _processes.Lock) -> None:
         self.lost = False
         self._folder, self._record, self._lock = folder, record, lock
+        self._seen = b""
         _HELD.add(record["key"])
         self._pulse = None if lock.is_known else _processes.Pulse(folder / "owner")
 
     def holds(self) -> bool:
         """Whether the run is still ours: this process may have stood still while another took it over."""
-        return owner(self._folder) == self._record
+        try:
+            data = (self._folder / "owner").read_bytes()
+        except OSError:
+            return False
+        if data != self._seen:  # at each commit, several times: the same bytes need not be read again
+            self._seen = data if owner(self._folder) == self._record else b""
+        return data == self._seen
 
     def check(self) -> None:
         """Check that the run is still ours; nothing may be written to it when it is not.
