@@ -87,6 +87,8 @@ def markdown(figures: list[dict[str, Any]], failed: dict[str, str]) -> str:
         goal = "" if one["goal"] is None else f"{one['goal']:.2f} {one['unit']}"
         spread = f"{one['result']:.2f} {one['unit']} | {one['low']:.2f} - {one['high']:.2f}"
         verdict = {True: "met", False: "**not met**", None: ""}[one["met"]]
+        if one["goal"] is not None and one["low"] <= one["goal"] < one["high"]:
+            verdict += ", within the noise"
         note = f"; {one['note']}" if one["note"] else ""
         tried = "" if one["scale"] == 1 else f" (a try, at {one['scale']:g} of the size)"
         rows.append(f"| {one['what']}{tried}{note} | {one['against']} | {goal} | {spread} | {verdict} |")
