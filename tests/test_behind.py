@@ -191,6 +191,26 @@ def test_a_second_failure_in_a_row_ends_the_cell_where_that_was_asked_for(notebo
     assert notebook.runs[0].lineage().state == "completed"
 
 
+def test_a_commit_in_flight_that_fails_as_the_cell_ends_with_an_error_is_said(notebook, monkeypatch):
+    count, real = [0], _fs.sync_data
+
+    def sync_data(fd):
+        count[0] += 1
+        if count[0] == 3:
+            raise OSError(28, "No space left on device")
+        real(fd)
+
+    notebook.run("import numpy as np\na = np.zeros(1000)")
+    monkeypatch.setattr(_fs, "sync_data", sync_data)
+    cell = (
+        "%%resumable train --vars a --every 1\nfor i in range(4):\n    a += 1\n    if i == 2: raise ValueError('mine')"
+    )
+    assert isinstance(notebook.fails(cell), ValueError)
+    (run,) = notebook.runs
+    assert [event.facts["protected"] for event in run.events() if event.kind == "warned"] == [False]
+    assert run.events()[-1].kind == "interrupted"
+
+
 def test_memory_left_is_a_number_that_makes_sense():
     with open("/proc/meminfo", encoding="ascii") as file:
         total = int(file.readline().split()[1]) * 1024

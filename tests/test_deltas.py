@@ -217,6 +217,16 @@ def test_nothing_is_built_on_a_file_that_somebody_has_removed_or_changed(run, sh
     check(run.latest()[0], one.array)
 
 
+def test_a_damaged_snapshot_of_an_earlier_attempt_does_not_disturb_deltas(run):
+    """It is kept for a look at it, and can't say what it is built on."""
+    (run.path / "snapshots" / "0000-00000000.h5").write_bytes(b"damage")
+    one = Run(run, keep=30)
+    for _ in range(6):
+        check(one.save(one.some(0.02)), one.array)
+    assert run.snapshots()[-1].base
+    assert run.snapshots()[0].path.read_bytes() == b"damage"
+
+
 def test_what_grows_in_place_is_told_and_read(run):
     """Arrays of another shape in each iteration, and others beside them that stay."""
     commits = Commits(run, 1, Free(), Keep(3), hold=lambda: None, let_go=lambda: None)

@@ -265,3 +265,13 @@ def test_a_forked_worker_that_outlives_its_kernel_does_not_hold_the_run(tmp_path
         assert found.status == "ended", found.error
     finally:
         os.kill(int((Path(tmp_path) / "child").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("there", [b"", b"{}", b"null"])
+def test_an_owner_record_that_is_not_ours_to_the_byte_is_no_claim(run, there):
+    """Also an empty one, which a writer on a disk without atomic renames may leave for a moment."""
+    claim = run.take()
+    assert claim.holds()
+    (run.path / "owner").write_bytes(there)
+    assert not claim.holds()
+    claim.leave()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from .._policy import Keep
-from .._store import Claim, RunFolder, Snapshot, Staged, pinned, with_bases
+from .._store import Claim, RunFolder, Snapshot, Staged, base_of, pinned, with_bases
 from .._types import Json
 
 
@@ -170,7 +170,7 @@ class Commits:
         elif staying[-1].base and self._keep.latest > 1:
             # All that is kept hangs on one file, then: the whole one before it stays, too.
             chain = with_bases(staying[-1:], there)
-            staying += [one for one in there if not one.base and one.ident not in chain][-1:]
+            staying += [one for one in there if base_of(one) == "" and one.ident not in chain][-1:]
         needed = with_bases([one for one in staying if one not in coming], there)
         return {one.seq for one in there if one.seq in going and one.ident not in needed}
 

@@ -37,6 +37,7 @@ def end(runtime: Runtime, attempt: Attempt, error: BaseException | None, display
         attempt.claim.check()
         if runtime.restoring:
             return  # a completed run stays completed, however its restoring ended
+        runtime.learn()  # what has become of the commit in flight is said, however the cell ended
         if error is not None:
             if _is_refusal(error, runtime):
                 run.note("failed", number, **_told(error))
@@ -70,7 +71,6 @@ def give_up(attempt: Attempt, error: BaseException) -> None:
 
 def _close(runtime: Runtime, attempt: Attempt, display: Json | None) -> None:
     rng = rng_state()
-    runtime.learn()
     try:
         meta = _commit_end(attempt, rng, display)
     except (OSError, MemoryError) as error:  # no boundary comes after this one that could try again

@@ -10,7 +10,7 @@ from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
 from ._run import RunFolder, Store
 from ._seal import SnapshotError
 from ._signatures import check_signatures, trust_run, verified
-from ._snapshot import Snapshot, with_bases
+from ._snapshot import Snapshot, base_of, with_bases
 from ._staging import Staged
 from ._trust import signer
 from ._writer import Writer
@@ -26,6 +26,7 @@ __all__ = [
     "Staged",
     "Store",
     "Writer",
+    "base_of",
     "check_signatures",
     "disk_use",
     "elsewhere",

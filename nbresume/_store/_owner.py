@@ -50,24 +50,23 @@ class Claim:
     ----------
     lost : bool
         Whether another kernel has been found to have taken the run over.
+    written : bytes
+        The record of its owner: while the file holds these bytes, the run is ours.
     """
 
     def __init__(self, folder: Path, record: Json, lock: _processes.Lock) -> None:
         self.lost = False
+        self.written = json.dumps(record).encode()
         self._folder, self._record, self._lock = folder, record, lock
-        self._seen = b""
         _HELD.add(record["key"])
         self._pulse = None if lock.is_known else _processes.Pulse(folder / "owner")
 
     def holds(self) -> bool:
         """Whether the run is still ours: this process may have stood still while another took it over."""
         try:
-            data = (self._folder / "owner").read_bytes()
+            return (self._folder / "owner").read_bytes() == self.written
         except OSError:
             return False
-        if data != self._seen:  # at each commit, several times: the same bytes need not be read again
-            self._seen = data if owner(self._folder) == self._record else b""
-        return data == self._seen
 
     def check(self) -> None:
         """Check that the run is still ours; nothing may be written to it when it is not.
@@ -182,7 +181,7 @@ def take(folder: Path, name: str, attempt: int) -> Claim:
     record = {**_processes.process_identity(), "attempt": attempt, "key": _processes.unique()}
     claim = Claim(folder, record, lock)
     try:
-        _fs.write(folder / "owner", json.dumps(record).encode())
+        _fs.write(folder / "owner", claim.written)
         if not lock.is_known:
             time.sleep(_SETTLE)
         claim.check()

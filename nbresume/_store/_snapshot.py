@@ -211,6 +211,14 @@ def _with_scratch(parts: Parts, scratch: memoryview) -> Parts:
     return found
 
 
+def base_of(snapshot: Snapshot) -> str | None:
+    """Return what a snapshot is built on, empty where it stands by itself; None where it can't be read."""
+    try:
+        return snapshot.base
+    except SnapshotError:
+        return None
+
+
 def with_bases(staying: Iterable[Snapshot], there: Iterable[Snapshot]) -> set[str]:
     """Return the names of snapshots, and of all that they are built on."""
     known = {one.ident: one for one in there}
@@ -219,8 +227,5 @@ def with_bases(staying: Iterable[Snapshot], there: Iterable[Snapshot]) -> set[st
         ident = snapshot.ident
         while ident and ident not in found:
             found.add(ident)
-            try:
-                ident = known[ident].base if ident in known else ""
-            except SnapshotError:
-                break  # it can't be read itself
+            ident = (base_of(known[ident]) or "") if ident in known else ""
     return found

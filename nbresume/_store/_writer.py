@@ -22,7 +22,7 @@ import xxhash
 
 from .. import _fs
 from .._types import Json
-from ._image import Known, Parts, Slice, compare, cut, part_of, write
+from ._image import SLICE, Known, Parts, Slice, compare, cut, part_of, write
 from ._keys import Keys
 from ._layout import DIGESTS, META, PAGE, PIECES, RUNS, SEAL, Dataset, Layout, lay_out
 from ._seal import Seal, page_digest, sha256
@@ -219,7 +219,7 @@ class Writer:
     ) -> int:
         assert self._newest is not None  # noqa: S101  # a delta is built on it
         newest, layout = self._newest, _delta_layout(staged, rung)
-        places = np.array([(known.body + (index << 20) + low, high - low) for index, low, high in runs], "<u8")
+        places = np.array([(known.body + index * SLICE + low, high - low) for index, low, high in runs], "<u8")
         pieces = [piece for index, low, high in runs for piece in part_of(slices[index], low, high)]
         extents = [(offset, memoryview(part)) for offset, part in layout.parts if offset >= layout.body]
         extents.append((layout.offsets[RUNS], places.reshape(-1).view("u1").data))
