@@ -6,6 +6,7 @@ word. ``rehearse`` is what nbresume's own tests use for every shape of cell.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -191,15 +192,17 @@ def attempt(  # noqa: PLR0913  # what one process is told
     seed : int
         Of the random streams that the process starts with; a resume has to come out equal from any.
     """
-    readable, writable = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(readable)
-        _child(writable, setup, cell, folder, names, files, kill_at, when, seed)
-    os.close(writable)
-    with os.fdopen(readable, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(pid, 0)
+    with tempfile.TemporaryFile() as told_here:  # a pipe would stay open for as long as a process the cell started
+        pid = os.fork()
+        if pid == 0:
+            _child(told_here.fileno(), setup, cell, folder, names, files, kill_at, when, seed)
+        try:
+            os.waitpid(pid, 0)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what the cell left running
+        told_here.seek(0)
+        told = told_here.read()
     if not told:
         return Outcome("killed")
     outcome: Outcome = pickle.loads(told)
@@ -210,6 +213,7 @@ def _child(*told: Any) -> None:
     """Do one attempt; never comes back."""
     writable, setup, cell, folder, names, files, kill_at, when, seed = told
     try:
+        os.setpgid(0, 0)
         os.chdir(folder)
         _seed(seed)
         outcome = _attempt_here(setup, cell, names, files, kill_at, when)
