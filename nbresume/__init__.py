@@ -6,8 +6,9 @@ this package does nothing and is quick: every name below is fetched when it is f
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._lazy import attach
 
 if TYPE_CHECKING:
     from . import errors, testing
@@ -33,29 +34,13 @@ __all__ = [
     "unload_ipython_extension",
 ]
 
-_HOMES = {
-    "Stateful": "_types",
-    "boundary": "_session",
-    "current": "_session",
-    "load_ipython_extension": "_magic",
-    "open_run": "_session",
-    "panel": "_magic",
-    "resumable": "_session",
-    "resume_point": "_session",
-    "runs": "_session",
-    "stream": "_session",
-    "unload_ipython_extension": "_magic",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("errors", "testing"):
-        return import_module(f"{__name__}.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "errors": "",
+        "testing": "",
+        "_magic": "load_ipython_extension panel unload_ipython_extension",
+        "_session": "boundary current open_run resumable resume_point runs stream",
+        "_types": "Stateful",
+    },
+)

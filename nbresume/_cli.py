@@ -85,12 +85,12 @@ def _find(asked: argparse.Namespace) -> RunFolder:
 
 
 def _runs(asked: argparse.Namespace, out: TextIO) -> int:
-    from ._session import views
+    from ._session import glances, views
 
     store = _store(asked)
-    found = views(store)
     if asked.json:
-        return _answer(out, [described(view) for view in found])
+        return _answer(out, [described(view) for view in views(store)])
+    found = glances(store)
     out.write((runs_table(found) if found else f"no runs in {store.root}") + "\n")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import subprocess
@@ -45,7 +46,7 @@ READING = re.compile(r"r[bt]?|[bt]r")
 
 ALLOWED = {
     # A rehearsal happens in temporary folders, in processes that tell their outcome through a pipe.
-    "testing.py": ("tempfile.TemporaryDirectory(", "os.write(writable, "),
+    "testing.py": ("tempfile.TemporaryDirectory(", "tempfile.TemporaryFile(", "os.write(writable, "),
 }
 
 
@@ -189,6 +190,24 @@ def test_every_public_name_can_be_fetched():
     assert set(nbresume.__all__) <= set(dir(nbresume))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = nbresume.nothing
+
+
+@pytest.mark.parametrize("name", ["nbresume", "nbresume._identity", "nbresume._session", "nbresume._store"])
+def test_a_package_whose_names_are_fetched_has_those_it_lists_and_no_others(name):
+    package = importlib.import_module(name)
+    assert [one for one in package.__all__ if getattr(package, one) is None] == []
+    assert {one for one in dir(package) if not one.startswith("__")} == set(package.__all__)
+    assert package.__all__ == sorted(package.__all__)
+
+
+def test_a_list_of_runs_imports_nothing_that_saves_or_runs_a_cell(tmp_path):
+    code = (
+        "import sys\nfrom nbresume._cli import main\nassert main(['runs', '--store', 'nothing']) == 0\n"
+        f"heavy = [name for name in {HEAVY!r} if name in sys.modules]\nassert not heavy, heavy\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def drawn_tree() -> dict[str, tuple[str, str]]:

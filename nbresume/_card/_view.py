@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._lineage import Lineage, State
 
@@ -60,7 +61,7 @@ class View:
     state: State
     where: str = ""
     loops: tuple[tuple[str, int, int | None], ...] = ()
-    snapshot: Mapping[str, object] = field(default_factory=dict)
+    snapshot: Mapping[str, Any] = field(default_factory=dict)
     snapshot_at: str = ""
     saved: tuple[tuple[str, int], ...] = ()
     identity: tuple[tuple[str, str], ...] = ()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from ._code import (
-    code_digest,
-    function_digest,
-    is_local_module,
-    nested_codes,
-    normalised,
-    reaches_any_name,
-    reads_and_writes,
-)
-from ._compare import Identity, Part
-from ._values import Fingerprint, class_data, fingerprint, is_filled, short_text, slots_of
+from typing import TYPE_CHECKING
+
+from .._lazy import attach
+
+if TYPE_CHECKING:
+    from ._code import (
+        code_digest,
+        function_digest,
+        is_local_module,
+        nested_codes,
+        normalised,
+        reaches_any_name,
+        reads_and_writes,
+    )
+    from ._compare import Identity, Part
+    from ._values import Fingerprint, class_data, fingerprint, is_filled, short_text, slots_of
 
 __all__ = [
     "Fingerprint",
@@ -31,3 +36,13 @@ __all__ = [
     "short_text",
     "slots_of",
 ]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "_code": "code_digest function_digest is_local_module nested_codes normalised "
+        "reaches_any_name reads_and_writes",
+        "_compare": "Identity Part",
+        "_values": "Fingerprint class_data fingerprint is_filled short_text slots_of",
+    },
+)

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from .._card import mimebundle, runs_table
-from .._session import Host, abandon, say, view, views
+from .._session import Host, abandon, glances, say, view
 from ..errors import NbresumeError
 from ._keeping import KEEPING, keep
 from ._show import make_panel
@@ -45,7 +45,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
         host = self._host
         store = host.store
         if word == "runs" and not rest:
-            host.tell(runs_table(views(store)))
+            host.tell(runs_table(glances(store)))
             return
         if word == "panel" and not rest:
             display(make_panel(host).widget)

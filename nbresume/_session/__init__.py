@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from ._current import activate, active_host, current, deactivate, resumable
-from ._host import Host, default_root
-from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
-from ._points import boundary, resume_point
-from ._stream import stream
-from ._views import abandon, open_run, runs, say, view, views
+from typing import TYPE_CHECKING
+
+from .._lazy import attach
+
+if TYPE_CHECKING:
+    from ._current import activate, active_host, current, deactivate, resumable
+    from ._host import Host, default_root
+    from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
+    from ._points import boundary, resume_point
+    from ._stream import stream
+    from ._views import abandon, glances, open_run, runs, say, view, views
 
 __all__ = [
     "Host",
@@ -18,6 +23,7 @@ __all__ = [
     "current",
     "deactivate",
     "default_root",
+    "glances",
     "open_run",
     "pin_snapshot",
     "prune_run",
@@ -31,3 +37,15 @@ __all__ = [
     "view",
     "views",
 ]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "_current": "activate active_host current deactivate resumable",
+        "_host": "Host default_root",
+        "_keeping": "pin_snapshot prune_run unpin_snapshot verify_run",
+        "_points": "boundary resume_point",
+        "_stream": "stream",
+        "_views": "abandon glances open_run runs say view views",
+    },
+)

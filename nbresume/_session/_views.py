@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .._card import View
-from .._identity import Identity
 from .._lineage import Lineage
 from .._store import RunFolder, Store, disk_use
 from ..errors import StoppedError
@@ -16,9 +16,30 @@ _TAIL = 12
 
 def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = ()) -> View:
     """Look at a run."""
+    from .._identity import Identity
+
+    found = glance(run)
+    identity = Identity.from_json(run.identity())
+    return replace(
+        found,
+        saved=tuple((str(name), int(size)) for name, size in found.snapshot.get("sizes", {}).items()),
+        identity=tuple(
+            (name, part.text)
+            for parts in (identity.config, identity.environment, identity.surroundings)
+            for name, part in parts.items()
+        ),
+        differences=differences,
+        notes=tuple(_note(event.kind, event.facts) for event in found.lineage.notes),
+        family=_family(run),
+        log_tail=_log_tail(run),
+        offer=offer,
+    )
+
+
+def glance(run: RunFolder) -> View:
+    """Look at where a run stands and what it takes, as a line of a long list tells it."""
     lineage = run.lineage()
     facts: dict[str, Any] = dict(lineage.last_snapshot)
-    identity = Identity.from_json(run.identity())
     return View(
         name=run.name,
         id=run.id,
@@ -28,17 +49,6 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
         loops=tuple((str(label), int(count), total) for label, count, total in facts.get("loops", ())),
         snapshot=facts,
         snapshot_at=lineage.last_snapshot_at,
-        saved=tuple((str(name), int(size)) for name, size in facts.get("sizes", {}).items()),
-        identity=tuple(
-            (name, part.text)
-            for parts in (identity.config, identity.environment, identity.surroundings)
-            for name, part in parts.items()
-        ),
-        differences=differences,
-        notes=tuple(_note(event.kind, event.facts) for event in lineage.notes),
-        family=_family(run),
-        log_tail=_log_tail(run),
-        offer=offer,
         disk=disk_use(run.path),
     )
 
@@ -46,6 +56,11 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
 def views(store: Store) -> list[View]:
     """Look at all runs of a store, oldest first."""
     return [view(run) for run in store]
+
+
+def glances(store: Store) -> list[View]:
+    """Look at all runs of a store as a list tells them, oldest first."""
+    return [glance(run) for run in store]
 
 
 def _family(run: RunFolder) -> tuple[tuple[str, Lineage], ...]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from ._index import Elsewhere, elsewhere, enter
-from ._keys import Keys
-from ._owner import Claim
-from ._place import fleeting
-from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
-from ._run import RunFolder, Store
-from ._seal import SnapshotError
-from ._signatures import check_signatures, trust_run, verified
-from ._snapshot import Snapshot, base_of, with_bases
-from ._staging import Staged
-from ._trust import signer
-from ._writer import Writer
+from typing import TYPE_CHECKING
+
+from .._lazy import attach
+
+if TYPE_CHECKING:
+    from ._index import Elsewhere, elsewhere, enter
+    from ._keys import Keys
+    from ._owner import Claim
+    from ._place import fleeting
+    from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
+    from ._run import RunFolder, Store
+    from ._seal import SnapshotError
+    from ._signatures import check_signatures, trust_run, verified
+    from ._snapshot import Snapshot, base_of, with_bases
+    from ._staging import Staged
+    from ._trust import signer
+    from ._writer import Writer
 
 __all__ = [
     "Claim",
@@ -42,3 +47,21 @@ __all__ = [
     "verified",
     "with_bases",
 ]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "_index": "Elsewhere elsewhere enter",
+        "_keys": "Keys",
+        "_owner": "Claim",
+        "_place": "fleeting",
+        "_retention": "Pruned disk_use pin pinned prune repair unpin",
+        "_run": "RunFolder Store",
+        "_seal": "SnapshotError",
+        "_signatures": "check_signatures trust_run verified",
+        "_snapshot": "Snapshot base_of with_bases",
+        "_staging": "Staged",
+        "_trust": "signer",
+        "_writer": "Writer",
+    },
+)

@@ -14,8 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from ._image import SLICE, Parts, part_of
-from ._layout import PAGE, SEAL
-from ._seal import Seal, SnapshotError, page_digest
+from ._seal import PAGE, SEAL, Seal, SnapshotError, page_digest
 
 _MOST_PARTS = 512
 """Parts of one ``preadv``; the system allows 1024."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from ._layout import PAGE
+from ._seal import PAGE
 
 _SPARE = 4
 """What may grow gets a quarter more room than it needs."""

@@ -15,7 +15,7 @@ from operator import ne
 import xxhash
 
 from .. import _fs
-from ._layout import PAGE
+from ._seal import PAGE
 
 SLICE = 1 << 20
 _ZEROS = memoryview(bytes(SLICE))

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PAGE = 1 << 12
-SEAL = PAGE
-"""Bytes before the HDF5 file proper, which HDF5 leaves to its users (a *user block*)."""
+from ._seal import PAGE, SEAL
 
 META, DIGESTS, HEAP = "nbresume/meta", "nbresume/digests", "nbresume/heap"
 RUNS, PIECES = "nbresume/runs", "nbresume/pieces"

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from .. import _fs
 from ..errors import NotFoundError, OptionError, StoreError, UntrustedError
 from ._seal import SnapshotError
-from ._snapshot import Snapshot, with_bases
 
 if TYPE_CHECKING:
     from ._run import RunFolder, Store
+    from ._snapshot import Snapshot
 
 _LEFTOVER = re.compile(r"\..*[0-9a-f]{8}" + re.escape(_fs.TEMP_SUFFIX))
 _OURS = ("", "snapshots", "once", "files", "pins")
@@ -153,6 +153,8 @@ def prune(run: RunFolder, keep: int, keep_every: int | None = None, *, dry_run: 
 
 def _choose(run: RunFolder, keep: int, every: int | None) -> set[str]:
     """Return what goes: what is older than the newest few that hold."""
+    from ._snapshot import with_bases
+
     snapshots, pins = run.snapshots(), pinned(run)
     good = 0
     goes: set[str] = set()

@@ -26,7 +26,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -38,10 +38,12 @@ from ..errors import CorruptError, NotFoundError, StoreError
 from ._owner import Claim, is_alive, refuse_while_alive, take, wait_for
 from ._retention import pinned
 from ._seal import SnapshotError
-from ._snapshot import Snapshot
-from ._staging import BlockLike
 from ._trust import of_change, of_record, sign
-from ._writer import Writer
+
+if TYPE_CHECKING:
+    from ._snapshot import Snapshot
+    from ._staging import BlockLike
+    from ._writer import Writer
 
 _SNAPSHOT = re.compile(r"\d+-\d+\.h5")
 
@@ -168,6 +170,8 @@ class RunFolder:
 
     def snapshots(self) -> list[Snapshot]:
         """List snapshots, oldest first, without those of an attempt that woke after it had been replaced."""
+        from ._snapshot import Snapshot
+
         stop: dict[int, tuple[int, int]] = {}
         for event in self.events():
             if event.kind == "resumed":
@@ -184,14 +188,14 @@ class RunFolder:
         return sorted(found, key=lambda snapshot: snapshot.order)
 
     def latest(
-        self, believe: Callable[[Snapshot], None] = Snapshot.verify
+        self, believe: Callable[[Snapshot], None] | None = None
     ) -> tuple[Snapshot | None, list[tuple[Snapshot, str]]]:
         """Find the newest snapshot that can be believed.
 
         Parameters
         ----------
         believe : callable, optional
-            Reads all of a snapshot, and raises a ``SnapshotError`` when it can't be believed.
+            Reads all of a snapshot, and raises a ``SnapshotError`` when it can't be believed; default: verify it.
 
         Returns
         -------
@@ -210,7 +214,7 @@ class RunFolder:
         rejected: list[tuple[Snapshot, str]] = []
         for snapshot in reversed(self.snapshots()):
             try:
-                believe(snapshot)
+                (believe or type(snapshot).verify)(snapshot)
             except SnapshotError as error:
                 rejected.append((snapshot, str(error)))
             else:
@@ -227,10 +231,14 @@ class RunFolder:
 
     def writer(self) -> Writer:
         """Return what writes snapshots of this run; it remembers what it wrote, and writes only what has changed."""
+        from ._writer import Writer
+
         return Writer()
 
     def snapshot_path(self, attempt: int, seq: int) -> Path:
         """Return the path of a snapshot that is to be written."""
+        from ._snapshot import Snapshot
+
         return self.path / "snapshots" / Snapshot.name(attempt, seq)
 
     def prune(self, goes: set[int], attempt: int, among: Iterable[Snapshot] | None = None) -> None:
@@ -254,15 +262,19 @@ class RunFolder:
 
     def kept_path(self, key: str) -> Path:
         """Return where the result of a key is kept: a file like a snapshot, of no attempt, numbered by its key."""
+        from ._snapshot import Snapshot
+
         return self.path / "once" / Snapshot.name(0, xxhash.xxh3_64_intdigest(key.encode()))
 
     def keep(self, key: str, meta: Json, stream: bytes, tables: bytes, blocks: Sequence[BlockLike]) -> None:
         """Keep a result for all later attempts."""
-        writer = Writer()
+        writer = self.writer()
         writer.commit(writer.stage(self.kept_path(key), {**meta, "run": self.id}, stream, tables, blocks))
 
     def kept(self, key: str) -> Snapshot | None:
         """Return the kept result of a key, if there is one."""
+        from ._snapshot import Snapshot
+
         path = self.kept_path(key)
         return Snapshot(path) if path.exists() else None
 
@@ -283,6 +295,8 @@ class Store:
         """Yield the runs that can be read, oldest first."""
         found = []
         for path in self.root.iterdir() if self.root.is_dir() else ():
+            if path.name.startswith("."):  # the lock of a name
+                continue
             try:
                 found.append(RunFolder.open(path))
             except StoreError:

@@ -20,7 +20,10 @@ from dataclasses import dataclass
 import xxhash
 
 from .._types import FORMAT, Json
-from ._layout import SEAL
+
+PAGE = 1 << 12
+SEAL = PAGE
+"""Bytes before the HDF5 file proper, which HDF5 leaves to its users (a *user block*)."""
 
 _MAGIC = re.compile(rb"nbresume snapshot, format (\d+)\n([0-9a-f]{32})\n")
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from .._types import Json
 from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
-from ._layout import SEAL
-from ._seal import Seal, SnapshotError, sha256
+from ._seal import SEAL, Seal, SnapshotError, sha256
 from ._trust import Seen, check, look
 
 

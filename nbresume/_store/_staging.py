@@ -15,7 +15,8 @@ from .._types import FORMAT, Json
 from ._arena import Arena
 from ._heap import Heap
 from ._image import SLICE
-from ._layout import DIGESTS, HEAP, META, PAGE, Dataset, Layout, lay_out
+from ._layout import DIGESTS, HEAP, META, Dataset, Layout, lay_out
+from ._seal import PAGE
 
 SMALL = 1 << 14
 """Bytes under which an array that is not a variable's own is put with other small ones."""

@@ -24,8 +24,8 @@ from .. import _fs
 from .._types import Json
 from ._image import SLICE, Known, Parts, Slice, compare, cut, part_of, write
 from ._keys import Keys
-from ._layout import DIGESTS, META, PAGE, PIECES, RUNS, SEAL, Dataset, Layout, lay_out
-from ._seal import Seal, page_digest, sha256
+from ._layout import DIGESTS, META, PIECES, RUNS, Dataset, Layout, lay_out
+from ._seal import PAGE, SEAL, Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
 
 _WORTH = 1 << 20
