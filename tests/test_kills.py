@@ -13,6 +13,7 @@ import pytest
 from kill_commits import kill
 
 from nbresume._store import Store
+from nbresume._store._owner import owner
 from nbresume.testing import attempt
 
 KILLS, KILLED = 100, 8
@@ -62,13 +63,13 @@ def test_a_cell_killed_at_random_instants_comes_out_the_same(quick_disk, options
             pid = os.fork()
             if pid == 0:
                 try:
-                    os.setpgid(0, 0)
                     attempt(SETUP, CELL.format(options=options), Path(folder), names=names)
                 finally:
                     os._exit(0)
             wait_for_snapshots(Path(folder), snapshots_told(Path(folder)) + chance.randrange(1, 6))
             time.sleep(chance.uniform(0.0, 0.02))
-            os.killpg(pid, signal.SIGKILL)  # the child and the attempt that it forked: groups that this test made
+            (folder_of_run,) = Path(folder).glob(".nbresume/cell-*")
+            os.kill(owner(folder_of_run)["pid"], signal.SIGKILL)
             os.waitpid(pid, 0)
             for run in Store(Path(folder) / ".nbresume"):
                 run.latest()
