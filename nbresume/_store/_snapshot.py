@@ -15,9 +15,7 @@ are, and the digests cover every byte of the file.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +27,6 @@ from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
 from ._seal import SEAL, Seal, SnapshotError, sha256
 from ._trust import Seen, check, look
-
-_READERS = 4
-_WORTH_A_READER = 4 * SLICE
-"""Bytes for which starting a thread pays."""
 
 
 class Snapshot:
@@ -181,15 +175,13 @@ class Snapshot:
             offset, _ = content.seal.facts["digests"]
             known = memoryview(content.head())[offset - SEAL :]
             body, size = content.image
-
-            def fill(number: int, parts: Parts) -> None:
-                filled = _with_scratch(parts)
+            scratch = memoryview(bytearray(min(SLICE, size - body)))
+            for number, parts in enumerate(cut(wanted, body, size)):
+                filled = _with_scratch(parts, scratch)
                 content.read(body + number * SLICE, filled)
                 if digest(filled) != known[16 * number : 16 * number + 16]:
                     what = _at(meta["offsets"], body + number * SLICE)
                     raise SnapshotError(f"{what} has changed since it was written")
-
-            _each(fill, cut(wanted, body, size), size - body)
         for target, straight in aside:
             target[...] = straight
 
@@ -208,25 +200,8 @@ def _proven(content: Content, name: str) -> bytes:
     return data
 
 
-def _each(fill: Callable[[int, Parts], None], slices: Iterable[Parts], size: int) -> None:
-    """Fill slices, many of them in several threads: reading, new memory and digests take no interpreter."""
-    threads = min(_READERS, len(os.sched_getaffinity(0)), size // _WORTH_A_READER)
-    if threads <= 1:
-        for number, parts in enumerate(slices):
-            fill(number, parts)
-        return
-    with ThreadPoolExecutor(threads, "nbresume-read") as readers:
-        waiting = [readers.submit(fill, number, parts) for number, parts in enumerate(slices)]
-        try:
-            for one in waiting:
-                one.result()
-        finally:
-            readers.shutdown(cancel_futures=True)
-
-
-def _with_scratch(parts: Parts) -> Parts:
+def _with_scratch(parts: Parts, scratch: memoryview) -> Parts:
     """Put scratch memory where nothing is wanted."""
-    scratch = memoryview(bytearray(sum(len(part) for part in parts if part.readonly)))
     used = 0
     found = []
     for part in parts:
