@@ -15,6 +15,8 @@ from nbresume._session._commits import Commits
 
 ERRORS = ("ENOSPC", "EDQUOT", "EIO", "EROFS", "EFBIG", "ENOENT", "EINTR")
 """``ENOENT`` is what a mount that has vanished says."""
+FLIPPED = "flipped"
+"""One bit of what a call writes arrives as another, and nobody is told."""
 _CALLS = ("open", "pwritev", "write", "ftruncate", "fdatasync", "fsync", "rename", "unlink")
 
 
@@ -27,7 +29,8 @@ class Fault:
     at : int
         Which call of the commit it is, counted from 0.
     how : str
-        Name of an error; ``short`` and ``nothing`` for a write that does not write all; or what to do before the call.
+        Name of an error; ``short`` and ``nothing`` for a write that does not write all, ``FLIPPED`` for one that writes
+        something else; or what to do before the call.
     lasting : bool
         Whether all calls behind it fail too, until the commit has ended.
     """
@@ -111,6 +114,10 @@ class Disk:
         if how in ("short", "nothing") and name in ("pwritev", "write"):
             part = (lambda data: data[: len(data) // 2]) if how == "short" else (lambda data: data[:0])
             return real(args[0], [part(args[1][0])], *args[2:]) if name == "pwritev" else real(args[0], part(args[1]))
+        if how == FLIPPED:
+            data = bytearray(args[1][0])
+            data[len(data) // 2] ^= 1
+            return real(args[0], [data, *args[1][1:]], *args[2:])
         number = getattr(errno, how, 0)
         if not number:
             return real(*args)  # nothing but a write can be short
@@ -124,5 +131,7 @@ class Disk:
             return ""
         if first.name in ("journal.jsonl", "lock", "owner", "run.json", "log.txt"):
             return f"{name} {first.name.partition('.')[0]}"
+        if name == "open" and len(args) > 1 and not args[1] & (os.O_ACCMODE | os.O_DIRECTORY):
+            name = "read"
         kind = {".tmp": "temporary file", ".h5": "snapshot", "": "folder"}.get(first.suffix, first.suffix)
         return f"{name} {kind}"

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 
 from .._policy import Keep
-from .._store import Claim, RunFolder, Snapshot, Staged, base_of, pinned, with_bases
+from .._store import Claim, RunFolder, Snapshot, SnapshotError, Staged, base_of, pinned, with_bases
 from .._types import Json
+from ..errors import StoreError
 
 
 class Commits:
@@ -150,6 +151,7 @@ class Commits:
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
         written = self.writer.commit(staged, retired.path if retired is not None else None, whole=is_last)
         snapshot = Snapshot(staged.path, self.writer.base)
+        self._read_back(snapshot)
         self._there.append(snapshot)
         seconds = time.perf_counter() - began
         facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}
@@ -158,6 +160,24 @@ class Commits:
         going = self._going()
         self._there = [one for one in self._there if one.seq not in going or not self._prune(one)]
         self._kept = [one.seq for one in self._there]
+
+    def _read_back(self, snapshot: Snapshot) -> None:
+        """Check what has been written, as a resume would: no older snapshot goes before this one can be believed.
+
+        Raises
+        ------
+        StoreError
+            When it does not hold what was written.
+        """
+        try:
+            snapshot.verify_own()
+        except SnapshotError as error:
+            self.writer.disown(snapshot.path)
+            raise StoreError(
+                f"{snapshot.path} was written and does not hold that: {error}. Look at that disk, or choose another "
+                "store with --store",
+                str(snapshot.path),
+            ) from error
 
     def _going(self, *coming: Snapshot) -> set[int]:
         """Tell which snapshots no one needs once another has come: not kept, and none that is kept is built on them."""

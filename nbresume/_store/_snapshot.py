@@ -136,6 +136,21 @@ class Snapshot:
         self._read({}, whole=True)
         self.check_place()
 
+    def verify_own(self) -> None:
+        """Read back what this file holds and check it; what it is built on was checked when that was written.
+
+        Raises
+        ------
+        SnapshotError
+            When it does not hold what was written.
+        """
+        if self.base:
+            with opened(self.path) as content:
+                content.head()
+                content.check_delta()
+        else:
+            self._read({}, whole=True)
+
     def stream_and_tables(self) -> tuple[bytes, bytes]:
         """Return the pickle stream and the tables, checked and trusted."""
         self.check_signature()

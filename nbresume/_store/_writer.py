@@ -167,6 +167,12 @@ class Writer:
         if self._newest is not None and self._newest.path == path:
             self._newest = None
 
+    def disown(self, path: Path) -> None:
+        """Learn that a file does not hold what was written: it goes, and nothing is built on it."""
+        self.forget(path)
+        self._failed = path
+        self._clean_up()
+
     def _is_untouched(self, *paths: Path) -> bool:
         """Whether files are still those that were written: nothing is built on one that somebody has changed."""
         return all(path in self._marks and _mark(path) == self._marks[path] for path in paths)
