@@ -1,13 +1,15 @@
 """The command line: the same words as in the notebook, for a shell.
 
 One sentence on standard error and exit status 2 when a command can't do what it was asked, 3 when there is no such run;
-``verify`` ends with 1 when a snapshot can't be believed, ``demo`` when a bit differs.
+1 when it could be asked and the answer is no: ``verify`` found a snapshot that can't be believed, ``demo`` a bit that
+differs, ``stop --wait`` that it was not done in time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -122,6 +124,23 @@ def _say(asked: argparse.Namespace, out: TextIO, word: str) -> int:
     return 0
 
 
+def _stop(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import stop_run
+
+    return _requested(asked, out, *stop_run(_find(asked), wait=asked.wait))
+
+
+def _snapshot(asked: argparse.Namespace, out: TextIO) -> int:
+    from ._session import snapshot_run
+
+    return _requested(asked, out, *snapshot_run(_find(asked), wait=asked.wait))
+
+
+def _requested(asked: argparse.Namespace, out: TextIO, told: str, found: Json) -> int:
+    _either(asked, out, told, found)
+    return 0 if found["outcome"] in ("asked", "done") or found.get("how") == "completed" else 1
+
+
 def _abandon(asked: argparse.Namespace, out: TextIO) -> int:
     from ._session import abandon
 
@@ -192,6 +211,14 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "dry": lambda parser: parser.add_argument(
         "--dry-run", action="store_true", help="tell what would go, remove nothing"
     ),
+    "wait": lambda parser: parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        nargs="?",
+        type=float,
+        const=math.inf,
+        help="wait until it is done, for so long at most, and tell what came of it",
+    ),
     "folder": lambda parser: parser.add_argument(
         "--folder", metavar="PATH", type=Path, help="where the demo's runs live (default: a new temporary folder)"
     ),
@@ -211,6 +238,18 @@ _COMMANDS: tuple[tuple[str, Command, str, tuple[str, ...]], ...] = (
         _supersede,
         "record that the next execution of the cell starts a new run; the old one is kept",
         ("name", "store"),
+    ),
+    (
+        "stop",
+        _stop,
+        "ask a running run to stop at its next boundary, with a snapshot",
+        ("name", "wait", "store", "json"),
+    ),
+    (
+        "snapshot",
+        _snapshot,
+        "ask a running run for a snapshot at its next boundary",
+        ("name", "wait", "store", "json"),
     ),
     (
         "verify",

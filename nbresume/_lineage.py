@@ -200,7 +200,8 @@ def _change(facts: Mapping[str, Any]) -> Change:
 def _why(facts: Mapping[str, Any]) -> str:
     """Tell in words what is known of an end; nothing is invented."""
     error, message = str(facts.get("error", "")), str(facts.get("message", ""))
-    return str(facts.get("signal", "")) or (f"{error}: {message}" if error and message else error)
+    asked = str(facts.get("signal", "")) or ("on request" if facts.get("asked") else "")
+    return asked or (f"{error}: {message}" if error and message else error)
 
 
 def _superseded(lineage: Lineage, by: str, because: tuple[str, ...]) -> Lineage:

@@ -11,15 +11,15 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from .._card import mimebundle, runs_table
-from .._session import Host, abandon, glances, say, view
+from .._session import Host, abandon, glances, say, snapshot_run, stop_run, view
 from ..errors import NbresumeError
 from ._keeping import KEEPING, keep
 from ._show import make_panel
 
 _DECLARE = "--declare-compatible"
 _WORDS = (
-    "runs, show NAME, panel, continue NAME, supersede NAME, verify NAME, prune NAME, pin NAME, unpin NAME, "
-    "log NAME, abandon NAME"
+    "runs, show NAME, panel, continue NAME, supersede NAME, stop NAME, snapshot NAME, verify NAME, prune NAME, "
+    "pin NAME, unpin NAME, log NAME, abandon NAME"
 )
 
 
@@ -65,6 +65,10 @@ class NbresumeMagics(Magics):  # IPython's class has no types
                 raise UsageError(f"{_DECLARE} is a person's word, and nobody is here: no script can say it")
             case "continue" | "supersede" | "declare":
                 host.tell(say(store, rest[0], word))
+            case "stop":
+                host.tell(stop_run(store.find(rest[0]))[0])
+            case "snapshot":
+                host.tell(snapshot_run(store.find(rest[0]))[0])
             case "abandon":
                 host.tell(abandon(store, rest[0]))
             case "log":

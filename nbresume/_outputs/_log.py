@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,8 @@ class OutputLog:
         self._stream: Any = None
         self._write: Any = None
         self.muted = False
+        self._quiet: set[int] = set()
+        """Threads that say something which is not the cell's."""
 
     def start(self) -> None:
         """Begin to copy."""
@@ -48,12 +51,16 @@ class OutputLog:
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """Copy nothing for a while: what is said is not the cell's."""
-        before, self.muted = self.muted, True
+        """Copy nothing of this thread for a while: what it says is not the cell's."""
+        thread = threading.get_ident()
+        if thread in self._quiet:
+            yield
+            return
+        self._quiet.add(thread)
         try:
             yield
         finally:
-            self.muted = before
+            self._quiet.discard(thread)
 
     def length(self) -> int:
         """Bytes logged so far."""
@@ -73,7 +80,7 @@ class OutputLog:
 
     def copy(self, text: str) -> None:
         """Append to the log; a full disk must not end the user's cell because of a copy."""
-        if self._file is not None and not self.muted:
+        if self._file is not None and not self.muted and threading.get_ident() not in self._quiet:
             with contextlib.suppress(OSError):
                 self._file.write(text.encode("utf-8", "backslashreplace"))
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ._host import Host, default_root
     from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
     from ._points import boundary, resume_point
+    from ._requests import snapshot_run, stop_run
     from ._stream import stream
     from ._views import abandon, glances, open_run, runs, say, view, views
 
@@ -31,6 +32,8 @@ __all__ = [
     "resume_point",
     "runs",
     "say",
+    "snapshot_run",
+    "stop_run",
     "stream",
     "unpin_snapshot",
     "verify_run",
@@ -45,6 +48,7 @@ __getattr__, __dir__ = attach(
         "_host": "Host default_root",
         "_keeping": "pin_snapshot prune_run unpin_snapshot verify_run",
         "_points": "boundary resume_point",
+        "_requests": "snapshot_run stop_run",
         "_stream": "stream",
         "_views": "abandon glances open_run runs say view views",
     },

@@ -32,6 +32,12 @@ class Boundaries(Path):
     def __init__(self, attempt: Attempt, pace: Pace, functions: Functions, *, way: Way | None, setup: bool) -> None:
         super().__init__(attempt, pace, functions, way=way, setup=setup)
         self.stopping = False
+        self.stop_asked: list[str] = []
+        """Requests for that stop, by id; none where it was the interrupt key."""
+        self._asked: list[str] = []
+        """Requests that no snapshot has answered yet."""
+        self._carried: list[str] = []
+        """Those that the latest snapshot answers, if its commit does not fail."""
         self._finished = 0
         self._guards: dict[int, Guard] = {}
         self._advanced: dict[int, Iteration] = {}
@@ -74,7 +80,11 @@ class Boundaries(Path):
                 raise self._doubt
             # Nothing has been saved yet at boundary 0, and nothing comes after a stop: those are waited for.
             behind = self._finished > 0 and not self.stopping and not self.attempt.plan.options.sync
-            in_flight = self.attempt.snapshot(self.stack, self.units, self._guards, self._advanced, behind=behind)
+            asked, self._carried = list(self._asked), []
+            in_flight = self.attempt.snapshot(
+                self.stack, self.units, self._guards, self._advanced, behind=behind, asked=asked
+            )
+            self._carried, self._asked[: len(asked)] = asked, []
             self.pace.taken(time.perf_counter() - began)
             if not in_flight:
                 self.protected()
@@ -136,6 +146,7 @@ class Boundaries(Path):
 
     def unprotected(self, error: Exception) -> NbresumeError | None:
         """Say that the last snapshot could not be taken, and why; returns what has to end the cell, if it shall."""
+        self._asked[:0], self._carried = self._carried, []
         text = f"not protected since the last snapshot: {str(error) or type(error).__name__}"
         if isinstance(error, RefusedError):
             self._say_once(text, protected=False)
@@ -166,7 +177,15 @@ class Boundaries(Path):
     def _innermost_call_label(self) -> str:
         return next(f.label for f in reversed(self.stack) if f.kind == "call")
 
-    def stop(self) -> None:
+    def stop(self, request: str = "") -> None:
         """Ask for a stop at the next boundary; from any thread, or a signal's handler."""
+        if request:
+            self.stop_asked.append(request)
+            self._asked.append(request)
         self.stopping = True
+        self.pace.force()
+
+    def ask(self, request: str) -> None:
+        """Ask for a snapshot at the next boundary; from any thread."""
+        self._asked.append(request)
         self.pace.force()

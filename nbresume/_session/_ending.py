@@ -112,6 +112,8 @@ def _is_refusal(error: BaseException, runtime: Runtime) -> bool:
 def _cause(error: BaseException, runtime: Runtime, signal: str) -> Json:
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":
         known: Json = {"signal": signal} if signal else {}
+        if runtime.stop_asked:
+            known["asked"] = runtime.stop_asked
         return {"cause": "stop", "at_boundary": runtime.pending is error, **known}
     return {"cause": "exception", **_told(error)}
 

@@ -28,6 +28,7 @@ from ._left import Left, state_of
 from ._makers import makers
 from ._places import Places
 from ._plan_text import plan_text
+from ._post import Post
 from ._reach import Reached, identify, reach
 from ._returning import Held
 from ._runtime import Runtime
@@ -73,6 +74,7 @@ class Host:
         self._left: dict[str, Left] = {}
         self._fleeting: set[Path] = set()
         self._interrupts: Interrupts | None = None
+        self._post: Post | None = None
         self._files: Files | None = None
         self._chosen = Chosen(Start())
         self._identity: Identity | None = None
@@ -269,6 +271,7 @@ class Host:
         self.namespace.pop(RUNTIME, None)
         if self._interrupts is not None:
             self._interrupts.stop()
+        self._serve_no_more()
         give_up(attempt, error)
 
     def _again(self, run: RunFolder, attempt: Attempt, number: int) -> None:
@@ -312,14 +315,16 @@ class Host:
         attempt.start()
         assert self._interrupts is not None  # noqa: S101  # _attempt() made them
         self._interrupts.start()
+        self._post = Post(runtime)
+        self._post.start()
         self.on_change(attempt.run)
 
     # ------------------------------------------------------------------ while it runs, and after
 
     def stop(self) -> None:
         """Ask the running cell to stop at its next boundary."""
-        if self.runtime is not None:
-            self.runtime.stop()
+        if self._post is not None:
+            self._post.interrupted()
 
     def finish(self, error: BaseException | None, display: Json | None) -> Json:
         """Close the run of a cell whose execution ended.
@@ -345,6 +350,7 @@ class Host:
         try:
             if interrupts is not None:
                 interrupts.stop()
+            self._serve_no_more()
             runtime.pace.stop()
             end(runtime, attempt, error, display, "SIGINT" if interrupts is not None and interrupts.asked else "")
         finally:
@@ -352,6 +358,11 @@ class Host:
             self._remember(attempt, runtime)
             self.on_change(attempt.run)
         return attempt.display if runtime.restoring and error is None else {}
+
+    def _serve_no_more(self) -> None:
+        post, self._post = self._post, None
+        if post is not None:
+            post.stop()
 
     def _remember(self, attempt: Attempt, runtime: Runtime) -> None:
         """Remember what an attempt leaves in this process; one that stopped on the way back has changed nothing."""

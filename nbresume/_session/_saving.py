@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._capture import (
@@ -126,6 +126,7 @@ class Saving:
         advanced: Mapping[int, Iteration],
         *,
         behind: bool,
+        asked: Sequence[str] = (),
     ) -> bool:
         """Save the state at a boundary.
 
@@ -135,6 +136,8 @@ class Saving:
             Where the run stands.
         behind : bool
             Whether the loop may go on before the snapshot is committed.
+        asked : sequence of str
+            Ids of the requests that it answers.
 
         Returns
         -------
@@ -154,7 +157,7 @@ class Saving:
         self.claim.check()
         self._check_replays(stack, guards, advanced)
         selection = self.scope.select(stack, units, guards)
-        _, in_flight = self.commit(stack, selection, rng, began, behind=behind)
+        _, in_flight = self.commit(stack, selection, rng, began, behind=behind, asked=asked)
         self._announce(selection)
         return in_flight
 
@@ -201,7 +204,15 @@ class Saving:
                 )
 
     def commit(
-        self, stack: list[Frame], selection: Selection, rng: Json, began: float, *, behind: bool = False, **more: Any
+        self,
+        stack: list[Frame],
+        selection: Selection,
+        rng: Json,
+        began: float,
+        *,
+        behind: bool = False,
+        asked: Sequence[str] = (),
+        **more: Any,
     ) -> tuple[Json, bool]:
         """Stage a snapshot and commit it, or leave that to go on; returns what it tells of itself, and which it was."""
         cursor, files = [frame.cursor() for frame in stack], self.files.state()
@@ -232,6 +243,8 @@ class Saving:
         self._seq += 1
         where = "the end" if meta.get("end") else describe(cursor)
         facts: Json = {"where": where, "loops": loops_of(cursor), "sizes": meta["sizes"]}
+        if asked:
+            facts["asked"] = list(asked)
         if staged.is_copied:
             self.commits.behind(staged, facts, began)
         else:

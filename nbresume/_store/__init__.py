@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ._keys import Keys
     from ._owner import Claim
     from ._place import fleeting
+    from ._requests import Request, RequestWord, ask, drop_old_requests, drop_request, requests_to
     from ._retention import Pruned, disk_use, pin, pinned, prune, repair, unpin
     from ._run import RunFolder, Store
     from ._seal import SnapshotError
@@ -25,15 +26,20 @@ __all__ = [
     "Elsewhere",
     "Keys",
     "Pruned",
+    "Request",
+    "RequestWord",
     "RunFolder",
     "Snapshot",
     "SnapshotError",
     "Staged",
     "Store",
     "Writer",
+    "ask",
     "base_of",
     "check_signatures",
     "disk_use",
+    "drop_old_requests",
+    "drop_request",
     "elsewhere",
     "enter",
     "fleeting",
@@ -41,6 +47,7 @@ __all__ = [
     "pinned",
     "prune",
     "repair",
+    "requests_to",
     "signer",
     "trust_run",
     "unpin",
@@ -55,6 +62,7 @@ __getattr__, __dir__ = attach(
         "_keys": "Keys",
         "_owner": "Claim",
         "_place": "fleeting",
+        "_requests": "Request RequestWord ask drop_old_requests drop_request requests_to",
         "_retention": "Pruned disk_use pin pinned prune repair unpin",
         "_run": "RunFolder Store",
         "_seal": "SnapshotError",

@@ -61,6 +61,11 @@ class Claim:
         _HELD.add(record["key"])
         self._pulse = None if lock.is_known else _processes.Pulse(folder / "owner")
 
+    @property
+    def key(self) -> str:
+        """What no other claim has."""
+        return str(self._record["key"])
+
     def holds(self) -> bool:
         """Whether the run is still ours: this process may have stood still while another took it over."""
         try:

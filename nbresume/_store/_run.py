@@ -15,6 +15,7 @@
         pins/             names of snapshots that are kept for good
         trusted           fingerprints of what a person trusts
         owner, lock       who writes
+        requests/         what other processes ask of that one
 """
 
 from __future__ import annotations

@@ -1,0 +1,86 @@
+"""What goes between a running cell and other processes: what they ask of it, and what it says meanwhile.
+
+The loop itself looks at no file: a thread does, twice a second. It raises flags that the next boundary acts on. It also
+says what a signal's handler has to say, which may interrupt a half-written line of the cell's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+
+from .._store import Request, drop_old_requests, drop_request, requests_to
+from ._runtime import Runtime
+
+PERIOD = 0.5
+"""Seconds between two looks at what is asked."""
+
+
+class Post:
+    """Serves one attempt while its cell runs.
+
+    Its thread is told through a queue that a signal's handler can use at any instruction, and that a fork finds free.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        Of the attempt.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime, self._attempt = runtime, runtime.attempt
+        self._folder, self._key = runtime.attempt.run.path, runtime.attempt.claim.key
+        self._heard: set[str] = set()
+        self._orders: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="nbresume-post", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve; what was asked of earlier attempts is taken away."""
+        with contextlib.suppress(OSError):  # they speak to other attempts, and do no harm where they stay
+            drop_old_requests(self._folder, self._key)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._attempt.warn("no thread can start here: nbresume stop and snapshot reach this attempt no more")
+
+    def stop(self) -> None:
+        """Serve no more; what is asked from now on is refused, since the attempt is over."""
+        self._orders.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def interrupted(self) -> None:
+        """Ask for a stop at the next boundary, and say so; from a signal's handler."""
+        self._runtime.stop()
+        self._orders.put("stopping at the next boundary, with a snapshot. Interrupt once more to stop at once")
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                text = self._orders.get(timeout=PERIOD)
+            except queue.Empty:
+                self._look()
+                continue
+            if text is None:
+                return
+            self._tell(text)
+
+    def _look(self) -> None:
+        for request in requests_to(self._folder, self._key):
+            if request.ident not in self._heard:
+                self._heard.add(request.ident)
+                self._take(request)
+
+    def _take(self, request: Request) -> None:
+        with contextlib.suppress(OSError):  # a disk that keeps it: it has been heard, and is not heard twice
+            drop_request(self._folder, request)
+        if request.word == "snapshot":
+            self._runtime.ask(request.ident)
+            return
+        if not self._runtime.stopping:
+            self._tell("asked to stop: it ends at the next boundary, with a snapshot")
+        self._runtime.stop(request.ident)
+
+    def _tell(self, text: str) -> None:
+        self._attempt.tell(f"{self._attempt.run.name}: {text}")
