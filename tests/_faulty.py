@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nbresume._session._commits import Commits
 
@@ -62,12 +63,13 @@ class Disk:
     def in_place(self, *, always: bool = False) -> Iterator[Disk]:
         """Stand there; ``always`` takes all that this thread does for the commit of number -1."""
         real = {name: getattr(os, name) for name in _CALLS}
-        ioctl, commit = fcntl.ioctl, Commits._commit
+        ioctl, publish, tidy = fcntl.ioctl, Commits._publish, Commits._tidy
         try:
             for name in _CALLS:
                 setattr(os, name, self._standing_before(name, real[name]))
             fcntl.ioctl = self._standing_before("ioctl", ioctl)  # type: ignore[assignment]
-            Commits._commit = self._watched(commit)  # type: ignore[method-assign]
+            Commits._publish = self._watched(publish)  # type: ignore[method-assign]
+            Commits._tidy = self._watched(tidy, is_last=True)  # type: ignore[method-assign]
             if always:
                 self._now[threading.get_ident()] = -1
             yield self
@@ -75,19 +77,25 @@ class Disk:
             self._now.clear()
             for name in _CALLS:
                 setattr(os, name, real[name])
-            fcntl.ioctl, Commits._commit = ioctl, commit  # type: ignore[method-assign]
+            fcntl.ioctl, Commits._publish, Commits._tidy = ioctl, publish, tidy  # type: ignore[method-assign]
 
-    def _watched(self, commit: Callable[..., None]) -> Callable[..., None]:
-        def watched(commits: Commits, staged, *more, **words):
-            seq, thread = int(staged.path.stem.partition("-")[2]), threading.get_ident()
+    def _watched(self, part: Callable[..., Any], *, is_last: bool = False) -> Callable[..., Any]:
+        """Watch one of the two parts of a commit; the first may end it."""
+
+        def watched(commits: Commits, what, *more, **words):
+            seq, thread = int(what.path.stem.partition("-")[2]), threading.get_ident()
             if thread in self._now:
-                return commit(commits, staged, *more, **words)
+                return part(commits, what, *more, **words)
             self._now[thread] = seq
+            has_ended = True
             try:
-                return commit(commits, staged, *more, **words)
+                found = part(commits, what, *more, **words)
+                has_ended = is_last
             finally:
                 del self._now[thread]
-                self.ended(seq, staged.path.parent)
+                if has_ended:
+                    self.ended(seq, what.path.parent)
+            return found
 
         return watched
 

@@ -80,23 +80,18 @@ class Commits:
             When its boundary was reached, by ``time.perf_counter``.
         """
         self.wait()
-        stalled = time.perf_counter() - began
-        self._thread = threading.Thread(
-            target=self._work, args=(staged, {**facts, "stalled": stalled}, began), name="nbresume-commit"
-        )
-        self.begun()
-        try:
-            self._thread.start()
-        except RuntimeError:  # no thread can start: the loop waits for the disk
-            self._thread = None
-            self._hold()
-            try:
-                self._work(staged, facts, began)
-            finally:
-                self._let_go()
+        facts = {**facts, "stalled": time.perf_counter() - began}
+        self._go_on(lambda: self._tidy(self._publish(staged, facts, began)))
 
     def now(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
-        """Commit a snapshot before the loop goes on; the last one of a run stands by itself.
+        """Commit a snapshot before the loop goes on; older ones go behind it, when it has been read back.
+
+        Parameters
+        ----------
+        staged, facts, began
+            As for ``behind``.
+        is_last : bool
+            The last one of a run stands by itself, and nothing goes on behind it.
 
         Raises
         ------
@@ -108,9 +103,13 @@ class Commits:
         self.wait()
         self._hold()
         try:
-            self._commit(staged, facts, began, is_last=is_last)
+            snapshot = self._publish(staged, facts, began, is_last=is_last)
+            if is_last:
+                self._tidy(snapshot)
         finally:
             self._let_go()
+        if not is_last:
+            self._go_on(lambda: self._tidy(snapshot))
 
     def wait(self) -> None:
         """Wait for the commit in flight."""
@@ -136,26 +135,43 @@ class Commits:
         kept, self._kept = self._kept, []
         return kept
 
-    def _work(self, staged: Staged, facts: Json, began: float) -> None:
+    def _go_on(self, work: Callable[[], None]) -> None:
+        """Do something in a thread, while the loop goes on."""
+        self._thread = threading.Thread(target=self._work, args=(work,), name="nbresume-commit")
+        self.begun()
+        try:
+            self._thread.start()
+        except RuntimeError:  # no thread can start: the loop waits for the disk
+            self._thread = None
+            self._hold()
+            try:
+                self._work(work)
+            finally:
+                self._let_go()
+
+    def _work(self, work: Callable[[], None]) -> None:
         spent = time.thread_time()
         try:
-            self._commit(staged, facts, began)
+            work()
         except Exception as error:  # noqa: BLE001  # said at the next boundary
             self._failure = error
         finally:
             self.done(time.thread_time() - spent)
 
-    def _commit(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> None:
+    def _publish(self, staged: Staged, facts: Json, began: float, *, is_last: bool = False) -> Snapshot:
         self._claim.check()  # this process may have stood still since the boundary, or in the middle of this
         going = self._going(Snapshot(staged.path))
         retired = next((one for one in self._there if self._may_be_written_over(one, going)), None)
         written = self.writer.commit(staged, retired.path if retired is not None else None, whole=is_last)
         snapshot = Snapshot(staged.path, self.writer.base)
-        self._read_back(snapshot)
         self._there.append(snapshot)
         seconds = time.perf_counter() - began
         facts = {**facts, "bytes": staged.size, "written": written, "seconds": seconds}
         self._run.note("snapshot", self._number, snapshot=snapshot.ident, **facts)
+        return snapshot
+
+    def _tidy(self, snapshot: Snapshot) -> None:
+        self._read_back(snapshot)
         self._claim.check()  # what another attempt went on from is not ours to prune
         going = self._going()
         self._there = [one for one in self._there if one.seq not in going or not self._prune(one)]
@@ -173,6 +189,7 @@ class Commits:
             snapshot.verify_own()
         except SnapshotError as error:
             self.writer.disown(snapshot.path)
+            self._there = [one for one in self._there if one is not snapshot]
             raise StoreError(
                 f"{snapshot.path} was written and does not hold that: {error}. Look at that disk, or choose another "
                 "store with --store",

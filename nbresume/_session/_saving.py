@@ -249,8 +249,9 @@ class Saving:
             self.commits.behind(staged, facts, began)
         else:
             self.commits.now(staged, facts, began, is_last="end" in meta)
-            self.settle()
-        return meta, staged.is_copied
+            if "end" in meta:
+                self.settle()
+        return meta, "end" not in meta
 
     def _size(self, name: str) -> int:
         """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
