@@ -187,6 +187,7 @@ def commit_again(
             path = run.snapshot_path(attempt, step)
             staged = commits.writer.stage(path, {"step": step}, found.stream, found.tables, found.blocks)
             commits.now(staged, {"where": str(step)}, time.perf_counter())
+            commits.wait()
             commits.settle()
             told(step)
     claim.leave()

@@ -59,9 +59,9 @@ class Run:
         staged = self.commits.writer.stage(path, {"seq": seq}, b"x" * 100, b"tables", blocks, copy=behind)
         if behind:
             self.commits.behind(staged, {}, 0.0)
-            self.commits.wait()
         else:
             self.commits.now(staged, {}, 0.0, is_last=is_last)
+        self.commits.wait()
         self.commits.settle()
         self.saved[seq] = self.array.copy()
         return Snapshot(path)
@@ -238,6 +238,7 @@ def test_what_grows_in_place_is_told_and_read(run):
         path = run.snapshot_path(1, seq)
         blocks = [Block(still, "still"), Block(grown, "grown"), *(Block(part) for part in parts if part.size)]
         commits.now(commits.writer.stage(path, {}, b"x" * seq * 10_000, b"", blocks), {}, 0.0)
+        commits.wait()
         snapshot = Snapshot(path)
         snapshot.verify()
         found = [np.empty_like(block.data) for block in blocks]
