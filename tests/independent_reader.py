@@ -1,4 +1,4 @@
-"""Reads a snapshot without nbresume: the recipe of docs/reference/format.md, with h5py, numpy and xxhash alone."""
+"""Reads a snapshot without nbresume: the recipe of docs/reference/file-format.md, with h5py, numpy and xxhash alone."""
 
 import hashlib
 import io

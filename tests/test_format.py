@@ -20,7 +20,7 @@ from nbresume._store._seal import Seal
 from nbresume._store._staging import SMALL
 
 READER = Path(__file__).with_name("independent_reader.py")
-FORMAT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "format.md"
+FORMAT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "file-format.md"
 
 VALUES = {
     "weights": np.arange(60_000.0).reshape(200, 300),
