@@ -112,7 +112,7 @@ def test_a_killed_notebook_run_again_restores_continues_and_comes_out_the_same(t
     told = outputs(tmp_path)
     assert result(tmp_path) == plain
     assert "warm: already complete" in told
-    assert "train: continued, attempt 2, from i 4 of 8 done" in told
+    assert "continued train, attempt 2, from i 4 of 8 done" in told
     assert [len(run.lineage().attempts) for run in Store(tmp_path / ".nbresume")] == [1, 2]
 
 
@@ -192,7 +192,7 @@ def test_a_run_that_is_interrupted_in_another_folder_is_not_started_afresh_in_si
         assert "i 3 of 6 done" in error or "i 4 of 6 done" in error
         told, error = kernel.run(CELL.format(f"--store {elsewhere / 'one' / '.nbresume'}"))
         assert not error, told + error
-        assert "continued, attempt 2" in told
+        assert ", attempt 2, from" in told
     assert not list(Store(elsewhere / "two" / ".nbresume"))
     with Kernel(elsewhere / "two") as kernel:  # complete there: no run is lost by a start here
         kernel.run(LONE.format(0.1))

@@ -53,7 +53,7 @@ def test_after_an_error_the_same_kernel_goes_on(notebook, capsys, error):
 
     assert builtins.ticks == [0, 1, 2, 2, 3, 4, 5]
     del builtins.ticks
-    assert "continued, attempt 2" in capsys.readouterr().out
+    assert ", attempt 2, from" in capsys.readouterr().out
     (run,) = notebook.runs
     assert [a.how for a in run.lineage().attempts][1:] == ["completed"]
 
@@ -135,7 +135,7 @@ def test_an_equal_run_is_continued_and_says_so_with_the_way_out(notebook, capsys
     capsys.readouterr()
     notebook.fails(cell)
     told = capsys.readouterr().out
-    assert "continued, attempt 2" in told
+    assert ", attempt 2, from" in told
     assert "supersede t" in told
     assert notebook["log"] == [i * 0.1 for i in range(4)]
     assert notebook.runs[0].lineage().resumed

@@ -60,7 +60,7 @@ def test_load_run_kill_restart_continue(tmp_path):
     told = second.say("%load_ext nbresume")
     assert "interrupted" in told
     second.type_cell(cell)
-    second.child.expect("continued, attempt 2")
+    second.child.expect(", attempt 2, from")
     second.child.expect(PROMPT)
     # The lines typed after the cell may have given prompts of their own.
     second.child.sendline("random.seed(3); print('equal', log == [(i, random.random()) for i in range(60)], 'end')")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ._excess import Excess, excess, told
 from ._files import Files
 from ._log import OutputLog
 
-__all__ = ["Files", "OutputLog"]
+__all__ = ["Excess", "Files", "OutputLog", "excess", "told"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ._back import Back, Cut
 from ._changes import Changes
 from ._copies import COPY_LIMIT, INLINE, Copies, names_in
 from ._descriptors import is_no_file, mapped_for_writing, writable_descriptors
+from ._excess import Excess, excess
 from ._hidden import Hidden
 from ._known import SETTLED, Known, descriptors, look, positions, signature, tail_digest
 from ._open import ManagedOpen
@@ -294,6 +295,13 @@ class Files:
         """Undo what was done to files since the snapshot, or since the launch."""
         saw = next((record for record in self._journal.records if record["op"] == "saw"), {})
         self._tell(self._back.undo(self._recorded, self._goal_seq, self._goal or saw))
+
+    def excess(self) -> Iterator[Excess]:
+        """Yield what recorded files hold beyond the snapshot, and what will be cut off when they are put back."""
+        for entry in self._recorded:
+            if "folder" not in entry and "link" not in entry and entry["length"] is not None:
+                of_rows = entry.get("how", "append") == "append"
+                yield from excess(Path(entry["path"]), entry["length"], of_rows=of_rows)
 
     def set_aside(self, attempt: int) -> None:
         """Move every recorded file away, so that what runs again finds the world of the launch."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 
 from .._capture import rng_unsaved
 from .._policy import Pace
 from ..errors import BusyError, NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
-from ._frames import Frame, Way
+from ._frames import Frame, Way, describe
 from ._functions import Functions
 from ._guard import Guard
 from ._iterables import Iteration
 from ._path import Path
+from ._telling import stopped_at
 
 _TRIES = 1
 """Snapshots in a row that may fail before ``--unprotected stop`` ends the cell: room may be short for a moment."""
@@ -38,6 +40,8 @@ class Boundaries(Path):
         """Requests that no snapshot has answered yet."""
         self._carried: list[str] = []
         """Those that the latest snapshot answers, if its commit does not fail."""
+        self.settled: Callable[[], None] = lambda: None
+        """Called before the cell ends for a stop."""
         self._finished = 0
         self._guards: dict[int, Guard] = {}
         self._advanced: dict[int, Iteration] = {}
@@ -68,7 +72,11 @@ class Boundaries(Path):
             self._say_once(f"a random stream that can't be saved is in use, a resume may differ: {stream}")
         if (error := self._snapshot(frame)) is not None:
             return self._halt(error)
-        return self._halt(KeyboardInterrupt()) if self.stopping and not self._is_in_an_atomic_call else True
+        if not self.stopping or self._is_in_an_atomic_call:
+            return True
+        self.settled()
+        where = describe([frame.cursor() for frame in self.stack])
+        return self._halt(stopped_at(self.attempt.run.name, where, is_saved=not self._failed))
 
     def _snapshot(self, frame: Frame) -> NbresumeError | None:
         """Take a snapshot; returns what has to end the cell, if anything has."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity
-from .._outputs import Files
+from .._outputs import Excess, Files, excess
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Restore, Start, Supersede
@@ -34,7 +34,7 @@ from ._returning import Held
 from ._runtime import Runtime
 from ._scope import Scope
 from ._surroundings import surroundings
-from ._telling import shown
+from ._telling import continued, shown
 
 
 class Host:
@@ -250,11 +250,8 @@ class Host:
                 where = describe(snapshot.meta["cursor"])
                 cursor, rng = loops_of(snapshot.meta["cursor"]), rng_names(snapshot.meta["rng"])
                 run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
-                self.tell(f"{run.name}: continued, attempt {number}, from {where}")
-                self.tell(f"    random streams put back: {rng}; to start anew instead: %nbresume supersede {run.name}")
-                attempt.log.cut_back(int(snapshot.meta["log"]), run.path / "aside" / f"{number:04d}-log.txt")
-            if not complete:
-                attempt.files.undo()
+                cut = self._cut_back(attempt, int(snapshot.meta["log"]))
+                self.tell(continued(run.name, number, where, rng, cut))
             if fresh:
                 attempt.files.set_aside(number)
                 put_rng(run.record["rng"])
@@ -277,12 +274,19 @@ class Host:
     def _again(self, run: RunFolder, attempt: Attempt, number: int) -> None:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
-        self.tell(f"{run.name}: it was interrupted before its first snapshot; it starts again as attempt {number}")
-        attempt.log.cut_back(0, run.path / "aside" / f"{number:04d}-log.txt")
         attempt.files.check()
-        attempt.files.undo()
+        cut = self._cut_back(attempt, 0)
+        self.tell(continued(run.name, number, "the start: it had no snapshot yet", rng_names(run.record["rng"]), cut))
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
+
+    @staticmethod
+    def _cut_back(attempt: Attempt, printed: int) -> list[Excess]:
+        """Undo what was done to files since the snapshot; returns what of them, and of the log, was or will be cut."""
+        log = list(excess(attempt.log.path, printed, "log"))
+        attempt.log.cut_back(printed, attempt.run.path / "aside" / f"{attempt.number:04d}-log.txt")
+        attempt.files.undo()
+        return [*log, *attempt.cut, *attempt.files.excess()]
 
     def _attempt(self, run: RunFolder, number: int, plan: CellPlan, scope: Scope) -> Attempt:
         interrupts = Interrupts(self.stop, plainly=plan.unit.catches_interrupt)
@@ -315,8 +319,9 @@ class Host:
         attempt.start()
         assert self._interrupts is not None  # noqa: S101  # _attempt() made them
         self._interrupts.start()
-        self._post = Post(runtime)
-        self._post.start()
+        self._post = post = Post(runtime)
+        post.start()
+        runtime.settled = post.settle
         self.on_change(attempt.run)
 
     # ------------------------------------------------------------------ while it runs, and after

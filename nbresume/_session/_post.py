@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import sys
 import threading
 
 from .._store import Request, drop_old_requests, drop_request, requests_to
@@ -15,6 +16,7 @@ from ._runtime import Runtime
 
 PERIOD = 0.5
 """Seconds between two looks at what is asked."""
+_HEARD = "stopping at the next boundary, with a snapshot. Interrupt once more to stop at once"
 
 
 class Post:
@@ -32,7 +34,7 @@ class Post:
         self._runtime, self._attempt = runtime, runtime.attempt
         self._folder, self._key = runtime.attempt.run.path, runtime.attempt.claim.key
         self._heard: set[str] = set()
-        self._orders: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[str | threading.Event | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="nbresume-post", daemon=True)
 
     def start(self) -> None:
@@ -53,7 +55,14 @@ class Post:
     def interrupted(self) -> None:
         """Ask for a stop at the next boundary, and say so; from a signal's handler."""
         self._runtime.stop()
-        self._orders.put("stopping at the next boundary, with a snapshot. Interrupt once more to stop at once")
+        self._orders.put(_HEARD)
+
+    def settle(self) -> None:
+        """Wait until what was heard has been said: it stands before what comes of it."""
+        if self._thread.is_alive():
+            said = threading.Event()
+            self._orders.put(said)
+            said.wait()
 
     def _serve(self) -> None:
         while True:
@@ -64,7 +73,11 @@ class Post:
                 continue
             if text is None:
                 return
-            self._tell(text)
+            if isinstance(text, threading.Event):
+                text.set()
+                continue
+            # A terminal has written ^C, and stands behind it.
+            self._tell(text, lead="\n" if sys.stdout.isatty() else "")
 
     def _look(self) -> None:
         for request in requests_to(self._folder, self._key):
@@ -82,5 +95,5 @@ class Post:
             self._tell("asked to stop: it ends at the next boundary, with a snapshot")
         self._runtime.stop(request.ident)
 
-    def _tell(self, text: str) -> None:
-        self._attempt.tell(f"{self._attempt.run.name}: {text}")
+    def _tell(self, text: str, lead: str = "") -> None:
+        self._attempt.tell(f"{lead}{self._attempt.run.name}: {text}")

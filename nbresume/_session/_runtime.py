@@ -306,6 +306,7 @@ class Runtime(Points):
         """Stand behind the cell's last statement; gives its value back to be displayed."""
         __tracebackhide__ = True
         if self.pending is not None:
+            self.attempt.log.muted = True  # how a terminal shows the error is not the cell's output
             raise self.pending
         self.reached_end = True
         if self.restoring:

@@ -14,7 +14,7 @@ from .._capture import (
     rng_state,
     unsaveable,
 )
-from .._outputs import Files, OutputLog
+from .._outputs import Excess, Files, OutputLog
 from .._store import Claim, RunFolder, signer
 from .._transform import CellPlan, UnitPlan
 from .._types import Json
@@ -45,6 +45,11 @@ class Saving:
         The cell and its notebook.
     tell : callable
         Shows a line to the person.
+
+    Attributes
+    ----------
+    cut : list of Excess
+        What was cut from files, or put away, when the run went on.
     """
 
     def __init__(  # noqa: PLR0913  # the one place where all come together
@@ -74,6 +79,7 @@ class Saving:
             sign=signer(run.id),
         )
         self.log = OutputLog(run.path / "log.txt")
+        self.cut: list[Excess] = []
         self.data = DataGate()
         self.claim, self._tell = claim, tell
         self.commits = Commits(run, number, claim, plan.options.keep, hold=hold, let_go=let_go)
@@ -279,4 +285,4 @@ class Saving:
 
     def _tell_cut(self, name: str, length: int) -> None:
         self.run.note("cut", self.number, file=name, bytes=length)
-        self.tell(f"{self.run.name}: {name} was cut back by {length:,} bytes; they are kept in the run's folder")
+        self.cut.append(Excess(name, length))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._outputs import Excess, told
 from ..errors import ChangedError
 
 SHOWN = 12
@@ -15,6 +16,55 @@ def shown(differences: Sequence[str]) -> str:
     more = len(differences) - SHOWN
     lines = [*differences[:SHOWN], *([f"… and {more} more"] if more > 0 else [])]
     return "".join(f"\n    {line}" for line in lines)
+
+
+def continued(name: str, attempt: int, where: str, rng: str, cut: Sequence[Excess]) -> str:
+    """Tell of a resume in one line.
+
+    Parameters
+    ----------
+    name : str
+        Of the run.
+    attempt : int
+        Which goes on.
+    where : str
+        From where.
+    rng : str
+        Random streams that are put back.
+    cut : sequence of Excess
+        What is cut from the log and from files.
+    """
+    parts = (f"continued {name}, attempt {attempt}, from {where}", f"rng: {rng}", told(cut))
+    return "; ".join([*filter(None, parts), f"to start anew instead: %nbresume supersede {name}"])
+
+
+class StopAtBoundary(KeyboardInterrupt):
+    """The end of a cell that was asked to stop: an interrupt to whoever asks, and one line to a person.
+
+    The traceback would show the cell's last statement, where nothing happened.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+StopAtBoundary.__name__ = KeyboardInterrupt.__name__  # what a front end and papermill show
+
+
+def stopped_at(name: str, where: str, *, is_saved: bool) -> StopAtBoundary:
+    """Make the end of a cell that stops at a boundary.
+
+    Parameters
+    ----------
+    name : str
+        Of the run.
+    where : str
+        Where it stands.
+    is_saved : bool
+        Whether a snapshot could be taken there.
+    """
+    saved = "a snapshot is there" if is_saved else "no snapshot could be taken there, so the one before counts"
+    return StopAtBoundary(f"{name} stopped at a boundary, {where}; {saved}. Run the cell again to continue it")
 
 
 def changed_error(name: str, differences: Sequence[str], *, why: str, obstacle: str, when: str) -> ChangedError:

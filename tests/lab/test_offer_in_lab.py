@@ -95,7 +95,7 @@ def test_running_the_notebook_again_goes_on_where_it_stood(lab, folder, digest):
     expect(lab.button(LOAD, "Continue")).to_have_count(1)
     expect(lab.button(LOAD, "Supersede")).to_have_count(1)
     lab.run(SETUP, TRAIN)
-    lab.printed(TRAIN, "train: continued, attempt 2").wait_for()
+    lab.printed(TRAIN, "continued train, attempt 2").wait_for()
     expect(lab.printed(TRAIN, "epoch 30: loss")).not_to_contain_text("epoch 1: loss")
     expect(lab.card(TRAIN)).to_contain_text("completed in 2 attempts")
     assert results(lab) == digest
@@ -106,7 +106,7 @@ def test_the_button_of_the_card_continues_and_the_offer_is_answered(lab, digest)
     """A click runs the cell as a person would, and no button is left that asks what has been answered."""
     lab.run(LOAD, SETUP)
     lab.button(LOAD, "Continue").click()
-    lab.printed(TRAIN, "train: continued, attempt 2").wait_for()
+    lab.printed(TRAIN, "continued train, attempt 2").wait_for()
     expect(lab.card(LOAD)).to_contain_text("running (attempt 2)")
     expect(lab.button(LOAD, "Continue")).to_have_count(0)
     expect(lab.button(LOAD, "Supersede")).to_have_count(0)
