@@ -133,8 +133,8 @@ def test_the_first_interrupt_stops_at_the_boundary_and_running_again_goes_on(tmp
 def test_a_second_interrupt_does_not_wait_for_the_boundary(tmp_path):
     with Kernel(tmp_path) as kernel:
         kernel.run(SETUP)
-        cell = kernel.send(magic() + "for i in range(3):\n    print('in', flush=True)\n    time.sleep(600)\n")
-        kernel.finish(cell, until="in")
+        cell = kernel.send(magic() + "for i in range(3):\n    print('asleep', flush=True)\n    time.sleep(600)\n")
+        kernel.finish(cell, until="asleep")
         os.kill(kernel.pid, signal.SIGINT)
         # Said at that moment, in the middle of the iteration.
         kernel.finish(cell, until="t: stops at the next boundary, with a snapshot; interrupt again to stop now")
