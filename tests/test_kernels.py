@@ -15,6 +15,8 @@ import nbformat
 import pytest
 from _support import LIMIT, Kernel
 
+import nbresume
+
 pytestmark = pytest.mark.kernel
 
 SETUP = """
@@ -217,3 +219,37 @@ def test_a_new_kernel_shows_the_offer_with_the_way_to_continue(tmp_path):
         assert not error
         assert "interrupted" in told
         assert "supersede" in told
+
+
+SILENT = """
+for i in range(2):
+    while i and not os.path.exists("go"):
+        time.sleep(0.02)
+    history.append(i)
+"""
+
+
+@pytest.mark.parametrize("looking", ["is cheap", "costs too much", "is not possible"])
+def test_a_long_silent_iteration_gives_signs_of_life(tmp_path, looking):
+    """Whoever ends idle kernels judges by messages: they come in the middle of an iteration that says nothing."""
+    rare = "_cards.SHARE = 1e-12" if looking == "costs too much" else "_cards.PERIOD = 0.1"
+    with Kernel(tmp_path) as kernel:
+        kernel.run(SETUP)
+        kernel.run("import os, nbresume._magic._cards as _cards; _cards.BEAT = 0.1; " + rare)
+        cell = kernel.send(magic() + SILENT)
+        beats = 0
+        while beats < 5:
+            told = kernel.client.get_iopub_msg(timeout=LIMIT)
+            beats += told["msg_type"] == "update_display_data" and told["parent_header"].get("msg_id") == cell
+            if looking == "is not possible" and beats == 1:
+                (log,) = (tmp_path / ".nbresume").glob("t-*/log.txt")
+                log.rename(log.with_name("kept"))
+                log.mkdir()
+                with pytest.raises(OSError):
+                    nbresume.open_run("t", tmp_path / ".nbresume")
+        if looking == "is not possible":
+            log.rmdir()
+            log.with_name("kept").rename(log)
+        (tmp_path / "go").touch()
+        _, error = kernel.finish(cell)
+        assert not error

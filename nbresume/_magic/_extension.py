@@ -26,9 +26,10 @@ from .._session import Host, activate, deactivate
 from .._transform import MAGIC, MARKER, RUNTIME, marked, marker_line
 from .._types import Json
 from ..errors import NbresumeError, RefusedError
+from ._cards import Cards
 from ._config import NBResume
 from ._line import NbresumeMagics, resumable_stub
-from ._show import Cards, offer_when_seen
+from ._show import answered, offer_when_seen
 
 _STATE = "_nbresume_extension"
 
@@ -41,7 +42,7 @@ class Extension:
         self.config = NBResume(parent=shell)
         given = os.environ.get("NBRESUME_STORE") or self.config.store
         root = given or notebook_folder(shell) / ".nbresume"
-        self.cards = Cards(shell)
+        self.cards = Cards(shell, lambda now: answered(shell, now))
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
         self.host.history = self._history

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,72 +19,13 @@ if TYPE_CHECKING:
     from .._widget import Panel
 
 _OFFER = "_nbresume_offer"
-_PERIOD = 1.0
-"""Seconds between two updates of a card: enough for a person, and few enough for the server's rate limit."""
-_SHARE = 0.02
-"""Part of the time that may go into keeping a card up to date; a long journal takes a while to read."""
 
 
-class Cards:
-    """Shows the card of a run while its cell executes, and keeps it up to date.
-
-    A thread does the updating: a step of the user's loop may take an hour, and a kernel that says nothing for so long
-    is taken for an idle one.
-    """
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-        self._live = getattr(shell, "kernel", None) is not None
-        self._shown = ""
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def changed(self, run: RunFolder) -> None:
-        """Show a run anew; a card must never end the user's cell."""
-        if not self._live:
-            return
-        self._stop()
-        with contextlib.suppress(OSError):
-            now = view(run)
-            # The same cell may run often, and each execution starts with an empty output.
-            ident = f"nbresume-{run.id}-{_execution(self._shell)}"
-            if self._shown == ident:
-                update_display(mimebundle(now), raw=True, display_id=ident)
-            else:
-                self._shown = ident
-                display(mimebundle(now), raw=True, display_id=ident)
-            if now.state == "running":
-                self._follow(run, ident)
-            offer: Offer | None = getattr(self._shell, _OFFER, None)
-            if offer is not None:
-                offer.answered(now)
-
-    def _follow(self, run: RunFolder, ident: str) -> None:
-        self._ended = ended = threading.Event()
-
-        def follow() -> None:
-            cost = 0.0
-            while not ended.wait(max(_PERIOD, cost / _SHARE)):
-                began = time.thread_time()
-                with contextlib.suppress(OSError):
-                    update_display(mimebundle(view(run)), raw=True, display_id=ident)
-                cost = time.thread_time() - began
-
-        self._thread = threading.Thread(target=follow, name="nbresume-card", daemon=True)
-        self._thread.start()
-
-    def _stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-
-def _execution(shell: InteractiveShell) -> str:
-    """Tell one execution of a cell from another."""
-    with contextlib.suppress(Exception):  # kernels differ in what they know of their parent
-        return str(shell.kernel.get_parent("shell")["header"]["msg_id"])
-    return ""
+def answered(shell: InteractiveShell, now: View) -> None:
+    """Tell the offer, if one is shown, of a run whose cell starts or ends."""
+    offer: Offer | None = getattr(shell, _OFFER, None)
+    if offer is not None:
+        offer.answered(now)
 
 
 def offer_when_seen(shell: InteractiveShell, host: Host) -> None:

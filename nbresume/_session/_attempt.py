@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._capture import (
@@ -151,11 +151,13 @@ class Attempt(Saving):
         for name, value in names.items():
             self.places.bind(name, value)
 
-    def arrive(self, *, whole: bool = False) -> None:
+    def arrive(self, *, bars: Sequence[Any] = (), whole: bool = False) -> None:
         """Turn live: check that nothing on the way touched the state, bind it, put files and random streams back.
 
         Parameters
         ----------
+        bars : sequence of object
+            Progress bars that the loops on the way drive.
         whole : bool
             The run is complete: its files are put back uncut.
 
@@ -176,7 +178,7 @@ class Attempt(Saving):
         self.files.put_back(whole=whole)
         self.files.put_readers(meta["readers"])
         self._bind()
-        put_bars(meta["bars"], self.places)
+        put_bars(meta["bars"], self.places, bars)
         put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
         self.scope.launch = self._graph["launch"]
         self._graph = None

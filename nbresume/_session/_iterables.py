@@ -82,16 +82,19 @@ class Iteration:
         What the loop draws its items from.
     replay : Replay or None
         What is advanced in another process, if it is.
+    bars : list of object
+        Progress bars that its items come through.
     doubt : RefusedError or None
         Why no snapshot of the run can be gone on from once it has been entered.
     """
 
-    __slots__ = ("_bar", "_part", "_stateful", "doubt", "iterable", "mode", "replay", "source")
+    __slots__ = ("_bar", "_part", "_stateful", "bars", "doubt", "iterable", "mode", "replay", "source")
 
     def __init__(self, mode: Mode, source: Iterator[Any], part: Any = None, stateful: Any = None) -> None:
         self.mode, self.source, self._part = mode, source, part
         self._stateful = stateful
         self._bar = False
+        self.bars: list[Any] = []
         self.doubt: RefusedError | None = None
         self.iterable: Any = None
         """What stood behind ``in``: while this is known by its ``id``, nothing else may get that."""
@@ -145,12 +148,17 @@ class Iteration:
         iterator = iter(iterable) if existing else pinned(iter(iterable))
         replay = Replay(iterator, cursor["entry"], own=entry.own, alarm=entry.alarm, existing=existing)
         replay.forward(cursor["delivered"], cursor["last"], part, tell)
-        return cls("replay", replay)
+        found = cls("replay", replay)
+        found.bars += replay.bars
+        for bar in found.bars:  # of an iteration in progress, its item has been drawn, and does not count yet
+            start_bar_at(bar, cursor["count"])
+        return found
 
     def under(self, bar: Any) -> Iteration:
         """Drive a bar, which gives the items on."""
         Given(bar, self.source)
         self.source, self._bar = iter(bar), True
+        self.bars.append(bar)
         return self
 
     @property

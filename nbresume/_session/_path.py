@@ -157,7 +157,7 @@ class Path:
             if frame.pyframe is not None and "locals" in part:
                 self._bind_locals(frame, part)
         try:
-            self.attempt.arrive()
+            self.attempt.arrive(bars=[bar for f in self.stack if f.iteration is not None for bar in f.iteration.bars])
         except NbresumeError as error:
             self._halt(error)
             return

@@ -18,7 +18,7 @@ import xxhash
 from .._identity import fingerprint
 from .._types import Json
 from ..errors import RefusedError, ReplayError
-from ._skip import enter_samplers, skipped
+from ._skip import bare, behind_bars, enter_samplers, has_bar, skipped
 from ._streams import StreamWatch
 
 LOG_LIMIT = 1000
@@ -55,6 +55,8 @@ class Replay:
         Items given.
     item : object
         The last of them.
+    bars : list of object
+        Progress bars inside that did not count what was replayed.
     refusal : RefusedError or None
         Why it can't be made again.
     skips : bool
@@ -74,6 +76,7 @@ class Replay:
         "_samplers",
         "_script",
         "_watch",
+        "bars",
         "delivered",
         "item",
         "refusal",
@@ -99,6 +102,7 @@ class Replay:
         self._script: dict[int, Any] | None = None
         self._chain = self._last = ""
         self.item: Any = None
+        self.bars: list[Any] = []
         self.delivered = 0
         self.skips = True
 
@@ -198,6 +202,11 @@ class Replay:
         """
         progress = Progress(delivered, tell)
         self._follow(part)
+        whole = self._iterator
+        # An iterator that was there before the loop has a name of the user's, and stays the object that it is.
+        has_bars = has_bar(whole) and not self._existing
+        if has_bars:
+            self._iterator = bare(whole)
         try:
             if self._samplers and part["skips"] and delivered:
                 self._skip(delivered - 1, progress)
@@ -211,6 +220,8 @@ class Replay:
                 f"the iterable gave {self.delivered} items and had given {delivered}: it is not the same. "
                 "Put back what it reads, or supersede the run"
             ) from None
+        if has_bars:
+            self._iterator, self.bars = behind_bars(whole, self._iterator, delivered)
         same = self._settle(part) and (not delivered or self._last in last)
         if not same:
             raise ReplayError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._capture import Definitions, Loaded, content_digest, load
@@ -10,7 +10,7 @@ from .._identity import fingerprint
 from .._store import Snapshot, SnapshotError
 from ..errors import ReplayError
 from ._places import Places
-from ._skip import is_bar
+from ._skip import is_bar, start_bar_at, start_clock
 
 
 class Held:
@@ -84,9 +84,25 @@ def changed_name(restored: Mapping[str, Any], places: Places) -> str:
     return "an object that several names share"
 
 
-def put_bars(bars: Mapping[str, int], places: Places) -> None:
-    """Let progress bars that no loop drives stand where they stood."""
-    for name, n in bars.items():
-        if name in places and is_bar(places[name]):
-            bar = places[name]
-            bar.n = bar.last_print_n = max(bar.n, n)  # one that a loop drives stands there already
+def put_bars(bars: Mapping[str, int], places: Places, driven: Sequence[Any]) -> None:
+    """Let progress bars stand where they stood, and count the time from now on.
+
+    Parameters
+    ----------
+    bars : mapping of str to int
+        Where each bar of the cell stood.
+    places : Places
+        The notebook's names.
+    driven : sequence of object
+        Bars that loops drive: those stand there already.
+    """
+    known = {id(bar) for bar in driven}
+    named = {name: places[name] for name in bars if name in places and is_bar(places[name])}
+    own = {name: bar for name, bar in named.items() if id(bar) not in known}
+    for name, bar in own.items():
+        if bar.n:  # of this process, with the time that it took
+            bar.n = bar.last_print_n = bars[name]
+        else:
+            start_bar_at(bar, bars[name])
+    for bar in [*driven, *own.values()]:
+        start_clock(bar)

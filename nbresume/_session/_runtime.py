@@ -173,6 +173,8 @@ class Runtime(Points):
         for item in head:
             yield item
             frame.count += 1
+            for bar in frame.iteration.bars:  # which this item did not come through
+                bar.update(1)
             if not self.live or (pace.asks() and not self._boundary(frame)):
                 return
         if first and pace.asks() and not self._boundary(frame):
