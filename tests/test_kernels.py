@@ -121,7 +121,7 @@ def test_the_first_interrupt_stops_at_the_boundary_and_running_again_goes_on(tmp
         kernel.finish(cell, until="three")
         os.kill(kernel.pid, signal.SIGINT)
         told, error = kernel.finish(cell)
-        assert "t: stops at the next boundary" in told
+        assert "t: stopping at the next boundary" in told
         assert error.startswith("KeyboardInterrupt: t stopped at a boundary, i ")
         told, error = kernel.run("import nbresume; print(nbresume.open_run('t').lineage.cause, len(history), i)")
         cause, length, last = told.split()
@@ -139,7 +139,9 @@ def test_a_second_interrupt_does_not_wait_for_the_boundary(tmp_path):
         kernel.finish(cell, until="asleep")
         os.kill(kernel.pid, signal.SIGINT)
         # Said at that moment, in the middle of the iteration.
-        kernel.finish(cell, until="t: stops at the next boundary, with a snapshot; interrupt again to stop now")
+        kernel.finish(
+            cell, until="t: stopping at the next boundary, with a snapshot. Interrupt once more to stop at once"
+        )
         os.kill(kernel.pid, signal.SIGINT)
         _, error = kernel.finish(cell)
         assert error.startswith("KeyboardInterrupt")
