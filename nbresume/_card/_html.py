@@ -15,6 +15,7 @@ from .._lineage import CHANGED, State
 from ._marks import sentence
 from ._rerun import rerun
 from ._spark import spark
+from ._styles import BUTTON, CARD, CELL, CODE, INLINE, NUMBER, QUIET, UNBROKEN, WRAPPED
 from ._svg import COLOURS, svg
 from ._tags import Markup, image, join, tag
 from ._view import View
@@ -22,10 +23,10 @@ from ._words import (
     age,
     changes,
     closeout,
-    duration,
     ending,
     exposure,
     fraction,
+    pace,
     percent,
     plural,
     public,
@@ -43,15 +44,6 @@ _BADGES: dict[State, str] = {
     "failed": "⊠",
     "abandoned": "□",
 }
-_LINE = "1px solid rgba(127, 127, 127, 0.35)"
-_CARD = f"border: {_LINE}; border-radius: 6px; padding: 10px 14px; max-width: 860px; line-height: 1.4; font-size: 13px"
-_QUIET = "opacity: 0.72"
-_UNBROKEN = f"{_QUIET}; white-space: nowrap"
-_CELL = "text-align: left; vertical-align: top; padding: 2px 18px 2px 0; border: none; max-width: 480px"
-_NUMBER = _CELL.replace("left", "right", 1)
-_WRAPPED = "white-space: pre-wrap; overflow-wrap: break-word"
-_CODE = f"{_WRAPPED}; font-family: monospace; font-size: 12px; margin: 4px 0; padding: 0"
-_INLINE = "background: transparent; font-size: 12px; padding: 0"
 
 
 def html(view: View, *, now: str | None = None) -> str:
@@ -65,6 +57,7 @@ def html(view: View, *, now: str | None = None) -> str:
         The time that ages are told from, as the journal writes it.
     """
     when = now or time_now()
+    attempts, whole = len(view.lineage.attempts), sum(count for _, count in view.saved)
     parts = [
         _head(view),
         _offer(view),
@@ -74,14 +67,19 @@ def html(view: View, *, now: str | None = None) -> str:
         _listed("notes", view.notes, COLOURS["snapshots"]),
         image(svg(view), public(sentence(view)), "display: block; max-width: 100%; height: auto; margin: 8px 0 2px 0"),
         _metrics(view.metrics),
-        _folded(plural(len(view.lineage.attempts), "attempt"), _attempts(view), is_open=True),
+        _folded(plural(attempts, "attempt"), _attempts(view, when), is_open=attempts > 1),
         *_changes(view),
-        _folded("what is saved", _saved(view)),
-        _folded("what is identity", _rows((_quiet(name), text) for name, text in view.identity)),
-        _folded("last lines", tag("pre", "\n".join(map(public, view.log_tail)), style=_CODE) if view.log_tail else ""),
+        _folded(f"what is saved: {plural(len(view.saved), 'name')}, {size(whole)}", _saved(view, whole)),
+        _folded(
+            f"what is identity: {plural(len(view.identity), 'part')}",
+            _rows((_quiet(name), text) for name, text in view.identity),
+        ),
+        _folded(
+            "last lines printed", tag("pre", "\n".join(map(public, view.log_tail)), style=CODE) if view.log_tail else ""
+        ),
         _foot(view, when),
     ]
-    return tag("div", *parts, style=_CARD)
+    return tag("div", *parts, style=CARD)
 
 
 def headline(view: View) -> str:
@@ -92,7 +90,7 @@ def headline(view: View) -> str:
     view : View
         The run.
     """
-    return tag("div", _head(view), style=_CARD)
+    return tag("div", _head(view), style=CARD)
 
 
 def _head(view: View) -> Markup:
@@ -103,20 +101,21 @@ def _head(view: View) -> Markup:
         "div",
         tag("span", view.name, style="font-weight: 600; font-size: 16px; vertical-align: middle"),
         tag("span", words, style=f"{badge}display: inline-block; vertical-align: middle; font-weight: 600"),
-        tag("span", view.id, style=f"{_QUIET}; font-size: 12px; font-family: monospace; vertical-align: middle"),
+        tag("span", view.id, style=f"{QUIET}; font-size: 12px; font-family: monospace; vertical-align: middle"),
+        style="margin: 0 0 6px 0",
     )
 
 
 def _foot(view: View, now: str) -> Markup:
     # A dead kernel leaves its card behind as it was.
     dead = " If this time stands still, the kernel is gone." if view.state == "running" else ""
-    return tag("div", f"nbresume, as of {stamp(now)}.{dead}", style=f"{_QUIET}; font-size: 11px; margin: 6px 0 0 0")
+    return tag("div", f"nbresume, as of {stamp(now)}.{dead}", style=f"{QUIET}; font-size: 11px; margin: 6px 0 0 0")
 
 
 def _offer(view: View) -> str:
     if not view.offer:
         return ""
-    cell = tag("code", f"%%resumable {view.name}", style=_INLINE)
+    cell = tag("code", f"%%resumable {view.name}", style=INLINE)
     if view.said == "supersede":
         decided = join("Run ", cell, " again: it starts a new run, and this one is kept as superseded.")
         return _boxed(
@@ -126,11 +125,8 @@ def _offer(view: View) -> str:
     if view.differences:
         changed = "What identifies this run has changed, so it can't be continued as it is. To continue it, put back "
         return _boxed(tag("div", changed, "what differs and run its cell again."), supersede)
-    button = (
-        "background: #2f6fb0; color: #ffffff; border: none; border-radius: 4px; padding: 5px 14px; cursor: pointer; "
-    )
     return _boxed(
-        tag("button", "Continue", type="button", style=f"{button}font-weight: 600", onclick=rerun(view.name)),
+        tag("button", "Continue", type="button", style=BUTTON, onclick=rerun(view.name)),
         tag("span", "or run its cell again (Shift+Enter): ", cell, style="margin: 0 0 0 10px"),
         tag("div", "Either way, run the cells above it first: this kernel is new.", style="margin: 6px 0 0 0"),
         supersede,
@@ -138,7 +134,7 @@ def _offer(view: View) -> str:
 
 
 def _aside(words: str, command: str) -> Markup:
-    return tag("div", words, tag("code", command, style=_INLINE), style=f"{_QUIET}; margin: 4px 0 0 0")
+    return tag("div", words, tag("code", command, style=INLINE), style=f"{QUIET}; margin: 4px 0 0 0")
 
 
 def _boxed(*parts: str) -> Markup:
@@ -150,12 +146,14 @@ def _progress(view: View) -> str:
     done = fraction(view.loops)
     if done is None or view.state not in ("running", "interrupted"):
         return ""
-    left = f", about {duration(view.seconds_left)} left" if view.seconds_left is not None else ""
     bar = tag(
         "progress", max="1", value=f"{done:.4f}", style="width: 220px; vertical-align: middle", title=percent(view)
     )
-    share = tag("span", f"{percent(view)}{left}", style="margin: 0 14px 0 8px")
-    return tag("div", bar, share, tag("span", public(view.where)), style="margin: 8px 0 4px 0")
+    share = tag("b", percent(view), style="margin: 0 10px 0 8px; vertical-align: middle")
+    at = f"said {stamp(view.stands_at)}" if view.stands_at else ""
+    where = tag("span", public(view.where), style="vertical-align: middle", title=at)
+    told = tag("div", " · ".join(pace(view)), style=f"{QUIET}; margin: 2px 0 0 0") if pace(view) else ""
+    return tag("div", bar, share, where, told, style="margin: 10px 0 6px 0")
 
 
 def _facts(view: View, now: str) -> Markup:
@@ -165,44 +163,50 @@ def _facts(view: View, now: str) -> Markup:
     if view.snapshot_at:
         told = tag("span", age(view.snapshot_at, now), title=stamp(view.snapshot_at))
         where = view.snapshot.get("where")
-        at = f", at {public(str(where))}" if where and where != view.where else ""
-        rows.append((_quiet("last snapshot"), join(told, "".join(f", {fact}" for fact in snapshot_facts(view)), at)))
+        at = f"at {public(str(where))}" if where and where != view.where and view.state != "completed" else ""
+        more = "".join(f" · {fact}" for fact in (*snapshot_facts(view), at) if fact)
+        rows.append((_quiet("last snapshot"), join(told, more)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
     if exposed := exposure(view):
         rows.append((tag("b", "not protected", style=f"color: {COLOURS['interrupted']}"), exposed))
+    if pace(view) and not _progress(view):
+        rows.append((_quiet("pace"), " · ".join(pace(view))))
     if view.disk:
         rows.append((_quiet("on disk"), size(view.disk)))
     rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]
     for run, lineage in view.family:
         kept = f" {standing(lineage.state, lineage)}, {plural(len(lineage.attempts), 'attempt')}, kept"
-        rows.append((_quiet("earlier run"), join(tag("code", run, style=_INLINE), kept)))
+        rows.append((_quiet("earlier run"), join(tag("code", run, style=INLINE), kept)))
     return _rows(rows)
 
 
-def _attempts(view: View) -> Markup:
-    heads = [_quiet(head) for head in ("", "started (UTC)", "from where", "ended how", "snapshots")]
-    return _rows([heads, *(_attempt_row(view, index) for index in range(len(view.lineage.attempts)))], numbers=(4,))
+def _attempts(view: View, now: str) -> Markup:
+    heads = [_quiet(head) for head in ("", "started", "from where", "ended how", "snapshots", "kept")]
+    told = (_attempt_row(view, index, now) for index in range(len(view.lineage.attempts)))
+    return _rows([heads, *told], numbers=(0, 4, 5))
 
 
-def _attempt_row(view: View, index: int) -> list[str]:
+def _attempt_row(view: View, index: int, now: str) -> list[str]:
     attempt = view.lineage.attempts[index]
     how = tag("span", ending(attempt), title=stamp(attempt.ended))
-    where = f" after {public(attempt.where)}" if attempt.where and attempt.how not in ("", "completed") else ""
-    started = tag("span", stamp(attempt.started).removesuffix(" UTC"), style="white-space: nowrap")
+    # Where it had come to is where the next one went on; the last one's place stands at the top.
+    following = view.lineage.attempts[index + 1].resumed_from if index + 1 < len(view.lineage.attempts) else view.where
+    where = f" after {public(attempt.where)}" if attempt.where not in ("", following, "the end") else ""
+    started = tag("span", age(attempt.started, now), style="white-space: nowrap", title=stamp(attempt.started))
     begun = attempt.resumed_from or "launched"
-    return [str(attempt.number), started, begun, join(how, where), f"{attempt.snapshots:,}"]
+    kept = f"{view.kept.get(attempt.number, 0):,}"
+    return [str(attempt.number), started, begun, join(how, where), f"{attempt.snapshots:,}", kept]
 
 
 def _changes(view: View) -> Iterator[str]:
     for number, change in changes(view.lineage):
         yield _listed(f"attempt {number}: {CHANGED[change.how]}", change.differences, COLOURS["snapshots"])
-        yield _folded("the difference", tag("pre", public(change.diff), style=_CODE) if change.diff else "")
+        yield _folded("the difference", tag("pre", public(change.diff), style=CODE) if change.diff else "")
 
 
-def _saved(view: View) -> Markup:
-    whole = sum(count for _, count in view.saved)
-    rows = [(tag("code", name, style=_INLINE), size(count)) for name, count in view.saved]
+def _saved(view: View, whole: int) -> Markup:
+    rows = [(tag("code", name, style=INLINE), size(count)) for name, count in view.saved]
     return _rows([*rows, (_quiet("all"), size(whole))] if len(rows) > 1 else rows, numbers=(1,))
 
 
@@ -216,7 +220,7 @@ def _metric(name: str, values: Sequence[float]) -> Markup:
     alt = f"{name}: {plural(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}{spread}"
     return tag(
         "span",
-        tag("span", f"{name} ", style=_QUIET),
+        tag("span", f"{name} ", style=QUIET),
         tag("b", f"{values[-1]:.4g}"),
         image(spark(values), alt, "display: inline-block; vertical-align: middle; margin: 0 0 0 8px"),
         style="display: inline-block; white-space: nowrap; margin: 4px 26px 4px 0",
@@ -225,11 +229,11 @@ def _metric(name: str, values: Sequence[float]) -> Markup:
 
 
 def _listed(title: str, lines: Iterable[str], colour: str) -> str:
-    shown = [tag("div", public(line), style=_WRAPPED) for line in lines]
+    shown = [tag("div", public(line), style=WRAPPED) for line in lines]
     if not shown:
         return ""
     line = f"border-left: 3px solid {colour}; padding: 0 0 0 12px; margin: 8px 0"
-    return tag("div", tag("div", title, style=f"{_QUIET}; font-weight: 600"), *shown, style=line)
+    return tag("div", tag("div", title, style=f"{QUIET}; font-weight: 600"), *shown, style=line)
 
 
 def _folded(title: str, content: str, *, is_open: bool = False) -> str:
@@ -240,7 +244,7 @@ def _folded(title: str, content: str, *, is_open: bool = False) -> str:
 
 
 def _quiet(words: str) -> Markup:
-    return tag("span", words, style=_UNBROKEN)
+    return tag("span", words, style=UNBROKEN)
 
 
 def _rows(rows: Iterable[Iterable[str]], numbers: tuple[int, ...] = ()) -> Markup:
@@ -254,4 +258,4 @@ def _rows(rows: Iterable[Iterable[str]], numbers: tuple[int, ...] = ()) -> Marku
 def _cells(row: Iterable[str], numbers: tuple[int, ...]) -> Iterator[Markup]:
     for index, cell in enumerate(row):
         shown = cell if isinstance(cell, Markup) else public(cell)
-        yield tag("td", shown, style=_NUMBER if index in numbers else _CELL)
+        yield tag("td", shown, style=NUMBER if index in numbers else CELL)

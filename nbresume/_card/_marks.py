@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,8 +43,18 @@ class Mark:
     detail: str
 
 
-def marks(lineage: Lineage, most: int) -> tuple[Mark, ...]:
-    """Tell a lineage in marks, in order; of more than ``most`` attempts the first and the newest are told."""
+def marks(lineage: Lineage, most: int, kept: Mapping[int, int] | None = None) -> tuple[Mark, ...]:
+    """Tell a lineage in marks, in order.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        Of one run.
+    most : int
+        Of more attempts than these the first and the newest are told.
+    kept : mapping of int to int, optional
+        How many snapshots of each attempt are on the disk, where that is known.
+    """
     attempts = lineage.attempts
     hidden = max(len(attempts) - most, 0)
     told: list[Mark] = []
@@ -52,7 +62,7 @@ def marks(lineage: Lineage, most: int) -> tuple[Mark, ...]:
         if hidden and index == 1:
             told.append(Mark("more", f"{hidden} more", f"{plural(hidden, 'attempt')} not drawn"))
         if not 1 <= index <= hidden:
-            told.extend(_of_attempt(attempt))
+            told.extend(_of_attempt(attempt, None if kept is None else kept.get(attempt.number, 0)))
     return (*told, *_closeout(lineage))
 
 
@@ -60,20 +70,24 @@ def sentence(view: View) -> str:
     """Tell the lineage of a run in one paragraph, as the alt text of its drawing."""
     runs = [*view.family, (view.id, view.lineage)]
     most = 6
-    told = (f"{run}: " + ", ".join(mark.detail for mark in marks(lineage, most)) for run, lineage in runs[-most:])
+    kept = {view.id: view.kept}
+    told = (
+        f"{run}: " + ", ".join(mark.detail for mark in marks(lineage, most, kept.get(run) or None))
+        for run, lineage in runs[-most:]
+    )
     return f"Lineage of {view.name}. " + ". ".join(told) + "."
 
 
-def _of_attempt(attempt: Attempt) -> Iterator[Mark]:
+def _of_attempt(attempt: Attempt, kept: int | None) -> Iterator[Mark]:
     at = stamp(attempt.started)
     kind: Kind = "resumed" if attempt.resumed_from else "launched"
     detail = f"attempt {attempt.number} {beginning(attempt)}"
-    yield Mark(kind, str(attempt.number), f"{detail} ({at})" if at else detail)
+    yield Mark(kind, f"{attempt.number} {kind}", f"{detail} ({at})" if at else detail)
     if attempt.snapshots:
         last = f", the last at {public(attempt.where)}" if attempt.where else ""
-        yield Mark(
-            "snapshots", f"\N{MULTIPLICATION SIGN}{attempt.snapshots:,}", plural(attempt.snapshots, "snapshot") + last
-        )
+        taken = plural(attempt.snapshots, "snapshot")
+        stay = f"{taken}, {kept:,} kept" if kept and kept < attempt.snapshots else taken
+        yield Mark("snapshots", stay, f"{stay}{last}")
     match attempt.how:
         case "":
             yield Mark("running", "running", "running")

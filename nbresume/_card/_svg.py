@@ -26,10 +26,10 @@ COLOURS: dict[Kind, str] = {
     "more": "#7a7a7a",
 }
 GREY = "#7a7a7a"
-_STEP: dict[Kind, int] = {"launched": 44, "resumed": 44, "snapshots": 44, "more": 58}
-_PAUSE, _BEFORE_CLOSEOUT = 52, 66
-_LANE, _TOP, _LEFT, _BRANCH = 74, 44, 7, 40
-_RUNS, _ATTEMPTS, _EARLIER_ATTEMPTS = 4, 6, 2
+_STEP: dict[Kind, int] = {"launched": 72, "resumed": 72, "snapshots": 64, "more": 62}
+_PAUSE, _BEFORE_CLOSEOUT, _WITHOUT_SNAPSHOTS = 54, 68, 104
+_LANE, _TOP, _LEFT, _INDENT, _BRANCH, _BEND = 86, 44, 7, 26, 37, 8
+_RUNS, _ATTEMPTS, _EARLIER_ATTEMPTS = 4, 4, 2
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 _SHAPES: dict[Kind, str] = {
@@ -44,7 +44,9 @@ _SHAPES: dict[Kind, str] = {
     "abandoned": '<rect x="-5.5" y="-5.5" width="11" height="11" fill="none" stroke="{c}" stroke-width="2.5"/>',
     "more": '<path d="M-6 0h.1M0 0h.1M6 0h.1" stroke="{c}" stroke-width="4" stroke-linecap="round"/>',
 }
-_ABOVE: tuple[Kind, ...] = ("launched", "resumed", "snapshots", "more")
+_BEGINNINGS: tuple[Kind, ...] = ("launched", "resumed")
+_QUIET: tuple[Kind, ...] = ("snapshots", "more")
+_ABOVE: tuple[Kind, ...] = (*_QUIET, "superseded")
 
 
 def svg(view: View) -> str:
@@ -68,18 +70,19 @@ def svg(view: View) -> str:
     for index, (run, lineage) in enumerate(shown):
         last = index == len(shown) - 1
         y = top + index * _LANE
-        lane = marks(lineage, _ATTEMPTS if last else _EARLIER_ATTEMPTS)
+        kept = view.kept or None if last else None
+        lane = marks(lineage, _ATTEMPTS if last else _EARLIER_ATTEMPTS, kept)
         places = _places(lane, x)
         earlier = len(runs) - len(shown)
         title = f"{run}  (+ {earlier} earlier)" if earlier and not index else run
-        body += [_title(x - 7, y - 27, title)] if len(runs) > 1 else []
+        body += [_title(x + (10 if index else -7), y - 29, title)] if len(runs) > 1 else []
         body += _line(lane, places, y)
         body += [_mark(mark, place, y) for mark, place in zip(lane, places, strict=True)]
         end = places[-1] if places else x
         width = max(width, end + 40, x + 7 * len(title))
         if not last:
-            body.append(_branch(end, y))
-            x = end + _BRANCH + 24
+            x += _INDENT
+            body.append(_branch(end, x, y))
     return _document(view, width, top + (len(shown) - 1) * _LANE + 34, body)
 
 
@@ -88,10 +91,16 @@ def _places(lane: tuple[Mark, ...], x: int) -> list[int]:
     for mark, after in pairwise((*lane, None)):
         if mark:
             places.append(x)
-            # Two words below the line stand side by side here, as "preempted" and "superseded".
-            rest = _PAUSE if after is None or after.kind in _ABOVE else _BEFORE_CLOSEOUT
-            x += _STEP.get(mark.kind, rest)
+            x += _step(mark.kind, after.kind if after is not None else None)
     return places
+
+
+def _step(kind: Kind, after: Kind | None) -> int:
+    """Leave room for the words below the line: "2 resumed" before "vanished", "preempted" before "superseded"."""
+    if kind in _BEGINNINGS and after != "snapshots":
+        return _WITHOUT_SNAPSHOTS
+    rest = _PAUSE if after is None or after in (*_BEGINNINGS, *_ABOVE) else _BEFORE_CLOSEOUT
+    return _STEP.get(kind, rest)
 
 
 def _line(lane: tuple[Mark, ...], places: list[int], y: int) -> Iterator[str]:
@@ -105,20 +114,25 @@ def _line(lane: tuple[Mark, ...], places: list[int], y: int) -> Iterator[str]:
 def _mark(mark: Mark, x: int, y: int) -> str:
     colour = COLOURS[mark.kind]
     shape = _SHAPES[mark.kind].format(c=colour)
-    above = mark.kind in _ABOVE
-    label = _label(mark.label, -12 if above else 22, GREY if above else colour)
+    above, begins = mark.kind in _ABOVE, mark.kind in _BEGINNINGS
+    label = _label(mark.label, -13 if above else 23, GREY if mark.kind in _QUIET else colour, is_first=begins)
     title = f"<title>{escape(mark.detail)}</title>"
     return f'<g data-event="{mark.kind}" transform="translate({x} {y})">{title}{shape}{label}</g>'
 
 
-def _branch(x: int, y: int) -> str:
-    turn, down = x + _BRANCH, y + _LANE
-    way = f"M{x + 9} {y}H{turn - 8}q8 0 8 8V{down - 8}q0 8 8 8h16"
+def _branch(end: int, start: int, y: int) -> str:
+    """Lead from where a run was superseded down to where the next one begins."""
+    across, down = y + _BRANCH, y + _LANE - 9
+    way = (
+        f"M{end} {y + 9}V{across - _BEND}q0 {_BEND} -{_BEND} {_BEND}H{start + _BEND}q-{_BEND} 0 -{_BEND} {_BEND}V{down}"
+    )
     return f'<path d="{way}" fill="none" stroke="{COLOURS["superseded"]}" stroke-width="2" stroke-dasharray="5 3"/>'
 
 
-def _label(words: str, y: int, colour: str) -> str:
-    return f'<text y="{y}" text-anchor="middle" fill="{colour}">{escape(words)}</text>'
+def _label(words: str, y: int, colour: str, *, is_first: bool = False) -> str:
+    """Write a word above or below a mark; that of an attempt's beginning stands under the line that follows."""
+    place = 'x="-6"' if is_first else 'text-anchor="middle"'
+    return f'<text {place} y="{y}" fill="{colour}">{escape(words)}</text>'
 
 
 def _title(x: int, y: int, words: str) -> str:

@@ -12,10 +12,10 @@ from ._words import (
     beginning,
     changes,
     closeout,
-    duration,
     ending,
     exposure,
     fraction,
+    pace,
     percent,
     plural,
     public,
@@ -23,6 +23,7 @@ from ._words import (
     snapshot_facts,
     stamp,
     standing,
+    weight_of,
 )
 
 _BAR = 24
@@ -72,7 +73,7 @@ def runs_table(views: Iterable[View], now: str | None = None) -> str:
 
 
 def _row(view: View, today: str) -> tuple[str, ...]:
-    weight = snapshot_facts(view)[0] if "bytes" in view.snapshot else "-"
+    weight = weight_of(view) or "-"
     cause = view.lineage.cause
     state = f"{view.state} ({cause})" if view.state == "interrupted" and cause else view.state
     when, whole = age(view.snapshot_at, today) or "-", size(view.disk) if view.disk else "-"
@@ -110,11 +111,12 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
     done = fraction(view.loops)
     if done is not None and view.state in ("running", "interrupted"):
         full = int(done * _BAR)
-        left = f", about {duration(view.seconds_left)} left" if view.seconds_left is not None else ""
-        yield "progress", f"[{'#' * full}{'-' * (_BAR - full)}] {percent(view)}{left}"
+        yield "progress", f"[{'#' * full}{'-' * (_BAR - full)}] {percent(view)}"
+    if told := pace(view):
+        yield "pace", ", ".join(told)
     if view.snapshot_at:
-        told = [f"{age(view.snapshot_at, now)} ({stamp(view.snapshot_at)})", *snapshot_facts(view)]
-        yield "last snapshot", ", ".join(told)
+        when = f"{age(view.snapshot_at, now)} ({stamp(view.snapshot_at)})"
+        yield "last snapshot", ", ".join([when, *snapshot_facts(view)])
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
     if told_of := exposure(view):

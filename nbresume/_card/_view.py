@@ -52,7 +52,18 @@ class View:
     disk : int
         Bytes that the run takes on the disk, with all that it keeps.
     seconds_left : float or None
-        How long it will still take, where the pace is known.
+        How long it will still take, where the pace and the length of its loops are known.
+    rate : tuple of (str, float) or None
+        Label of a loop, and how many of its iterations are done in a second of work.
+    active : float or None
+        Seconds that it has worked, in all attempts that led here.
+    stands_at : str
+        When a running attempt said that it stands there; empty where it is known from the last snapshot alone.
+    kept : mapping of int to int
+        How many snapshots of each attempt are on the disk.
+    belief : str
+        What was seen of the newest snapshot's file: ``verified`` when all of it was read and compared, ``complete``
+        when its completion marker was; and whether it is signed. Else why it can't be believed.
     """
 
     name: str
@@ -74,3 +85,8 @@ class View:
     said: str = ""
     disk: int = 0
     seconds_left: float | None = None
+    rate: tuple[str, float] | None = None
+    active: float | None = None
+    stands_at: str = ""
+    kept: Mapping[int, int] = field(default_factory=dict)
+    belief: str = ""

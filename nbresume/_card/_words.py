@@ -119,9 +119,42 @@ def exposure(view: View) -> str:
 
 
 def snapshot_facts(view: View) -> list[str]:
-    """Tell size and cost of the newest snapshot."""
-    weight, cost = fact(view.snapshot, "bytes"), fact(view.snapshot, "seconds")
-    return [*([size(weight)] if weight is not None else []), *([duration(cost)] if cost is not None else [])]
+    """Tell size and cost of the newest snapshot, and what was seen of its file."""
+    weight, cost, stalled = (fact(view.snapshot, name) for name in ("bytes", "seconds", "stalled"))
+    waited = f" (the loop waited {duration(stalled)})" if stalled is not None and cost is not None else ""
+    found = [
+        size(weight) if weight is not None else "",
+        f"took {duration(cost)}{waited}" if cost is not None else "",
+        public(view.belief),
+    ]
+    return [one for one in found if one]
+
+
+def weight_of(view: View) -> str:
+    """Tell the size of the newest snapshot; empty when unknown."""
+    weight = fact(view.snapshot, "bytes")
+    return "" if weight is None else size(weight)
+
+
+def pace(view: View) -> list[str]:
+    """Tell how fast a run goes, how long it will take and how long it has worked; only active time counts."""
+    found = []
+    if view.rate is not None and view.rate[1] > 0:
+        label, per_second = view.rate
+        found.append(_rate(public(label), per_second))
+    if view.seconds_left is not None:
+        found.append(f"about {duration(view.seconds_left)} {'' if view.state == 'running' else 'of work '}left")
+    worked = view.active if view.active is not None else fact(view.snapshot, "active")
+    if worked is not None and worked >= 1:
+        found.append(f"worked {duration(worked)}")
+    return found
+
+
+def _rate(label: str, per_second: float) -> str:
+    for length, unit in ((1, "s"), (_MINUTE, "min"), (_HOUR, "h")):
+        if per_second * length >= 1:
+            return f"{per_second * length:.3g} {label}/{unit}"
+    return f"{duration(1 / per_second)} per {label}"
 
 
 def beginning(attempt: Attempt) -> str:

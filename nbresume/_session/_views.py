@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .._card import View
 from .._lineage import Lineage
-from .._store import RunFolder, Store, disk_use
+from .._store import RunFolder, Snapshot, SnapshotError, Store, disk_use
 from ..errors import StoppedError
 
 _TAIL = 12
+_WHOLE = 1 << 26
+"""Bytes of a snapshot that an offer reads and compares: a person waits for it."""
 
 
 def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = ()) -> View:
@@ -33,6 +37,8 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
         family=_family(run),
         log_tail=_log_tail(run),
         offer=offer,
+        kept=Counter(one.attempt for one in run.snapshots()),
+        belief=_belief(run, found.snapshot, is_offer=offer),
     )
 
 
@@ -76,6 +82,24 @@ def _family(run: RunFolder) -> tuple[tuple[str, Lineage], ...]:
         found.insert(0, (old.id, old.lineage()))
         younger = old
     return tuple(found)
+
+
+def _belief(run: RunFolder, facts: Mapping[str, Any], *, is_offer: bool) -> str:
+    """Look at the file of the newest snapshot; at all of it only where a person is about to go on from it."""
+    if not facts.get("snapshot"):
+        return ""
+    snapshot = Snapshot(run.path / "snapshots" / f"{facts['snapshot']}.h5")
+    is_whole = is_offer and int(facts.get("bytes", _WHOLE)) < _WHOLE
+    try:
+        signed = snapshot.signature.state
+        if is_whole:
+            snapshot.verify()
+    except FileNotFoundError:
+        return "is gone"
+    except (SnapshotError, OSError) as error:
+        return f"can't be believed: {error}"
+    words = {"signed": "signed", "foreign": "signed with another key"}.get(signed, "not signed")
+    return f"{'verified' if is_whole else 'complete'}, {words}"
 
 
 def _log_tail(run: RunFolder) -> tuple[str, ...]:
