@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.display import display, update_display
@@ -38,10 +39,16 @@ class Cards:
         Of a kernel; in a terminal nothing is shown.
     on_shown : callable
         Told what is shown when a cell starts or ends.
+
+    Attributes
+    ----------
+    series : callable
+        Returns the numbers that the cell of a run has collected.
     """
 
-    def __init__(self, shell: InteractiveShell, on_shown: Callable[[View], None] = lambda _view: None) -> None:
+    def __init__(self, shell: InteractiveShell, on_shown: Callable[[View], None]) -> None:
         self._shell, self._on_shown = shell, on_shown
+        self.series: Callable[[RunFolder], Mapping[str, Sequence[float]]] = lambda _run: {}
         self._live = getattr(shell, "kernel", None) is not None
         self._shown = ""
         self._ended = threading.Event()
@@ -53,7 +60,7 @@ class Cards:
             return
         self._stop()
         with contextlib.suppress(OSError):
-            now = view(run)
+            now = self._view(run)
             bundle = mimebundle(now)
             # The same cell may run often, and each execution starts with an empty output.
             ident = f"nbresume-{run.id}-{_execution(self._shell)}"
@@ -66,6 +73,9 @@ class Cards:
                 self._follow(run, ident, bundle)
             self._on_shown(now)
 
+    def _view(self, run: RunFolder) -> View:
+        return replace(view(run), metrics=self.series(run))
+
     def _follow(self, run: RunFolder, ident: str, bundle: dict[str, str]) -> None:
         self._ended = ended = threading.Event()
 
@@ -76,7 +86,7 @@ class Cards:
                 if left <= 0:
                     began = time.thread_time()
                     with contextlib.suppress(OSError):  # the next look may succeed; until then, what was seen last
-                        shown = mimebundle(view(run))
+                        shown = mimebundle(self._view(run))
                     left = max(PERIOD, (time.thread_time() - began) / SHARE)
                 _update(shown, ident)
 

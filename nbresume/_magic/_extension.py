@@ -45,6 +45,7 @@ class Extension:
         self.cards = Cards(shell, lambda now: answered(shell, now))
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
+        self.cards.series = self.host.series
         self.host.history = self._history
         self.host.is_store_given = bool(given)
         self._cells: list[Any] = []

@@ -14,6 +14,7 @@ from .._capture import (
     rebuild,
 )
 from .._lineage import CHANGED
+from .._outputs import Excess, excess
 from .._store import Claim, RunFolder, Snapshot, SnapshotError
 from .._types import Json
 from ..errors import NbresumeError, ReplayError
@@ -185,6 +186,19 @@ class Attempt(Saving):
         self._since = time.monotonic()
         self.note_changes()
         put_rng(meta["rng"])
+
+    def cut_back(self, printed: int) -> list[Excess]:
+        """Undo what was done to files since the snapshot, and cut the log to what was printed by then.
+
+        Returns
+        -------
+        list of Excess
+            What was cut, and what will be when files are put back.
+        """
+        log = list(excess(self.log.path, printed, "log"))
+        self.log.cut_back(printed, self.run.path / "aside" / f"{self.number:04d}-log.txt")
+        self.files.undo()
+        return [*log, *self.cut, *self.files.excess()]
 
     def put_world(self, rng: Json, ambient: dict[str, Any]) -> None:
         """Put random streams and ambient state where they were at an earlier place of the run."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._capture import Definitions, put_rng, rng_names, rng_state
 from .._identity import Identity
-from .._outputs import Excess, Files, excess
+from .._outputs import Files
 from .._policy import Pace
 from .._preemption import Interrupts
 from .._resume import Continue, Decision, Restore, Start, Supersede
@@ -26,6 +26,7 @@ from ._frames import Way, describe, loops_of
 from ._functions import Functions, finder
 from ._left import Left, state_of
 from ._makers import makers
+from ._nothing import Nothing
 from ._places import Places
 from ._plan_text import plan_text
 from ._post import Post
@@ -33,6 +34,7 @@ from ._reach import Reached, identify, reach
 from ._returning import Held
 from ._runtime import Runtime
 from ._scope import Scope
+from ._series import series
 from ._surroundings import surroundings
 from ._telling import continued, shown
 
@@ -76,6 +78,7 @@ class Host:
         self._interrupts: Interrupts | None = None
         self._post: Post | None = None
         self._files: Files | None = None
+        self._plotted: tuple[str, tuple[str, ...]] = ("", ())
         self._chosen = Chosen(Start())
         self._identity: Identity | None = None
 
@@ -122,7 +125,7 @@ class Host:
         identity = self._identify(plan, found)
         if plan.options.plan:
             self.tell(plan_text(plan, identity, scope))
-            self.namespace[RUNTIME] = _Nothing()
+            self.namespace[RUNTIME] = Nothing()
             return
         self._refuse_second_cell(plan.options.name, cell_id)
         scope.preflight()
@@ -250,7 +253,7 @@ class Host:
                 where = describe(snapshot.meta["cursor"])
                 cursor, rng = loops_of(snapshot.meta["cursor"]), rng_names(snapshot.meta["rng"])
                 run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
-                cut = self._cut_back(attempt, int(snapshot.meta["log"]))
+                cut = attempt.cut_back(int(snapshot.meta["log"]))
                 self.tell(continued(run.name, number, where, rng, cut))
             if fresh:
                 attempt.files.set_aside(number)
@@ -275,18 +278,10 @@ class Host:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
         run.note("resumed", number, where="the start")
         attempt.files.check()
-        cut = self._cut_back(attempt, 0)
+        cut = attempt.cut_back(0)
         self.tell(continued(run.name, number, "the start: it had no snapshot yet", rng_names(run.record["rng"]), cut))
         put_rng(run.record["rng"])
         self._run(attempt, None, setup=True)
-
-    @staticmethod
-    def _cut_back(attempt: Attempt, printed: int) -> list[Excess]:
-        """Undo what was done to files since the snapshot; returns what of them, and of the log, was or will be cut."""
-        log = list(excess(attempt.log.path, printed, "log"))
-        attempt.log.cut_back(printed, attempt.run.path / "aside" / f"{attempt.number:04d}-log.txt")
-        attempt.files.undo()
-        return [*log, *attempt.cut, *attempt.files.excess()]
 
     def _attempt(self, run: RunFolder, number: int, plan: CellPlan, scope: Scope) -> Attempt:
         interrupts = Interrupts(self.stop, plainly=plan.unit.catches_interrupt)
@@ -305,6 +300,7 @@ class Host:
         if self._files is not None:
             attempt.files.inherit(self._files)
         self.attempt, self._interrupts, self._files = attempt, interrupts, attempt.files
+        self._plotted = run.id, (*plan.options.declared, *sorted(scope.bindable - set(plan.options.declared)))
         return attempt
 
     def _run(self, attempt: Attempt, way: Way | None, *, setup: bool, complete: bool = False) -> None:
@@ -325,6 +321,11 @@ class Host:
         self.on_change(attempt.run)
 
     # ------------------------------------------------------------------ while it runs, and after
+
+    def series(self, run: RunFolder) -> dict[str, list[float]]:
+        """Return the numbers that the cell of a run has collected, where it was the last one here; from any thread."""
+        ident, names = self._plotted
+        return series(names, self.namespace) if run.id == ident else {}
 
     def stop(self) -> None:
         """Ask the running cell to stop at its next boundary."""
@@ -374,27 +375,6 @@ class Host:
         if runtime.was_live or (runtime.restoring and runtime.pending is None):
             now = identify(attempt.plan, reach(attempt.plan, self.places), self.places)
             self._left[attempt.run.id] = Left(now, was_live=True, state=state_of(attempt.scope.values()))
-
-
-class _Nothing:
-    """The runtime under ``--plan``: everything is passed over."""
-
-    live = setup = False
-
-    def gates(self, _is_firm: bool) -> bool:  # noqa: FBT001  # a constant of the rewritten cell
-        """Look at nothing."""
-        return False
-
-    def enters(self, _number: int, _depth: int) -> bool:
-        """Enter nothing."""
-        return False
-
-    def again(self, _names: tuple[str, ...]) -> bool:
-        """Repeat nothing."""
-        return False
-
-    def last(self, _value: Any) -> None:
-        """Display nothing."""
 
 
 def default_root() -> Path:
