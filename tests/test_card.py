@@ -11,6 +11,7 @@ import pytest
 from nbresume._card import View, html, mimebundle, runs_table, svg, text
 from nbresume._events import Event
 from nbresume._lineage import Lineage, fold
+from nbresume._session import view as view_of
 
 NOW = "2025-11-29T15:02:30.000+00:00"
 WHERE = "epoch 7 of 30, batch 310 of 500"
@@ -490,3 +491,114 @@ def test_a_run_that_is_not_protected_says_since_when(more, told):
     assert ("not protected" in html(view, now=NOW)) is told
     if told:
         assert "since 2025-11-29 08:05 UTC: if the kernel dies now" in text(view, NOW)
+
+
+# ---------------------------------------------------------------- pace, and what is on the disk
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"),
+    [
+        (("batch", 3.24), "3.24 batch/s"),
+        (("epoch", 0.05), "3 epoch/min"),
+        (("epoch", 0.001), "3.6 epoch/h"),
+        (("epoch", 1e-4), "2 h 46 min per epoch"),
+    ],
+)
+def test_the_pace_is_told_in_a_unit_that_can_be_read(view, rate, told):
+    for shown in (html(replace(view, rate=rate), now=NOW), text(replace(view, rate=rate), NOW)):
+        assert told in shown
+
+
+def test_what_is_left_and_what_was_worked_is_active_time(view):
+    going = replace(view, state="running", rate=("batch", 3.0), seconds_left=4520.0, active=7412.0)
+    assert "3 batch/s · about 1 h 15 min left · worked 2 h 03 min" in html(going, now=NOW)
+    assert "3 batch/s, about 1 h 15 min left, worked 2 h 03 min" in text(going, NOW)
+    waits = replace(going, state="interrupted")
+    assert "about 1 h 15 min of work left" in html(waits, now=NOW)
+    assert "about 1 h 15 min of work left" in text(waits, NOW)
+    done = replace(view, state="completed", snapshot={**SNAPSHOT, "active": 7412.0})
+    assert "worked 2 h 03 min" in html(done, now=NOW)
+    assert "worked 2 h 03 min" in text(done, NOW)
+
+
+def test_the_newest_snapshot_is_told_with_what_the_loop_waited_and_what_was_seen_of_its_file(view):
+    one = replace(view, snapshot={**SNAPSHOT, "stalled": 0.004}, belief="verified, signed")
+    for shown in (html(one, now=NOW), text(one, NOW)):
+        assert "took 38 ms (the loop waited 4 ms)" in shown
+        assert "verified, signed" in shown
+
+
+def test_the_drawing_tells_which_snapshots_are_still_there(view):
+    drawn = svg(replace(view, kept={2: 1}))
+    assert "2 snapshots, 1 kept" in drawn
+    assert ">1 snapshot<" in drawn
+    assert "2 snapshots, 1 kept" in Elements(html(replace(view, kept={2: 1}), now=NOW)).named("img")[0]["alt"]
+
+
+def test_words_of_the_drawing_do_not_touch_each_other(view):
+    """Below the line and above it, on each lane, with the widest words there are."""
+    old = fold(
+        [
+            event("launched", 1, 0),
+            event("interrupted", 1, 1, cause="preempted"),
+            event("resumed", 2, 2, where="x"),
+            *(event("snapshot", 2, 3, where="x") for _ in range(9999)),
+            event("interrupted", 2, 4, cause="exception"),
+            event("superseded", 2, 5, by="train-9"),
+        ]
+    )
+    long = replace(view, family=(("train-0", old),), kept={1: 0, 2: 1})
+    boxes = []
+    tree = ET.fromstring(svg(long))
+    space = "{http://www.w3.org/2000/svg}"
+    for group in [tree, *tree.iter(f"{space}g")]:
+        across, down = map(float, re.findall(r"[\d.]+", group.get("transform", "translate(0 0)"))[:2])
+        for word in group.findall(f"{space}text"):
+            width = 5.6 * len(word.text)
+            x = across + float(word.get("x", 0)) - (width / 2 if word.get("text-anchor") else 0)
+            y = down + float(word.get("y"))
+            boxes.append((x, x + width, y - 9, y + 3, word.text))
+    for at, one in enumerate(boxes):
+        for other in boxes[at + 1 :]:
+            apart = one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
+            assert apart, (one, other)
+
+
+# ---------------------------------------------------------------- of a real run
+
+
+TRAIN = """
+losses, scores, order, history = [], [], [2, 1, 0], {"val": [], "names": ["a"]}
+for epoch in range(4):
+    losses.append(1 / (epoch + 1))
+    scores.append(np.float32(epoch))
+    history["val"].append(0.5)
+"""
+
+
+def test_numbers_that_a_cell_collects_are_found_and_indices_are_not(notebook):
+    notebook.run("import numpy as np")
+    notebook.run("%%resumable train --vars scores,losses\n" + TRAIN)
+    (run,) = notebook.runs
+    found = notebook.shell._nbresume_extension.host.series(run)
+    assert list(found) == ["scores", "losses", "history.val"]
+    assert found["losses"] == [1, 1 / 2, 1 / 3, 1 / 4]
+
+
+def test_the_file_of_the_newest_snapshot_is_looked_at_and_read_whole_for_an_offer(notebook):
+    notebook.run("import numpy as np")
+    notebook.fails("%%resumable train --vars losses --every 1\n" + TRAIN + "    if epoch == 2: raise ValueError\n")
+    (run,) = notebook.runs
+    assert view_of(run).belief == "complete, signed"
+    assert view_of(run, offer=True).belief == "verified, signed"
+    assert sum(view_of(run).kept.values()) == 3
+    file = run.snapshots()[-1].path
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert view_of(run).belief == "complete, signed"
+    assert view_of(run, offer=True).belief.startswith("can't be believed: ")
+    file.write_bytes(b"x")
+    assert view_of(run).belief.startswith("can't be believed: ")
+    file.unlink()
+    assert view_of(run).belief.startswith("can't be believed: ")

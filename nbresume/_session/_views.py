@@ -94,8 +94,6 @@ def _belief(run: RunFolder, facts: Mapping[str, Any], *, is_offer: bool) -> str:
         signed = snapshot.signature.state
         if is_whole:
             snapshot.verify()
-    except FileNotFoundError:
-        return "is gone"
     except (SnapshotError, OSError) as error:
         return f"can't be believed: {error}"
     words = {"signed": "signed", "foreign": "signed with another key"}.get(signed, "not signed")
