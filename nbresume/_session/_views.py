@@ -10,7 +10,7 @@ from typing import Any
 
 from .._card import View
 from .._lineage import Lineage
-from .._store import RunFolder, Snapshot, SnapshotError, Store, disk_use
+from .._store import RunFolder, Store, disk_use
 from ..errors import StoppedError
 
 _TAIL = 12
@@ -86,6 +86,8 @@ def _family(run: RunFolder) -> tuple[tuple[str, Lineage], ...]:
 
 def _belief(run: RunFolder, facts: Mapping[str, Any], *, is_offer: bool) -> str:
     """Look at the file of the newest snapshot; at all of it only where a person is about to go on from it."""
+    from .._store import Snapshot, SnapshotError  # a list of runs needs neither
+
     if not facts.get("snapshot"):
         return ""
     snapshot = Snapshot(run.path / "snapshots" / f"{facts['snapshot']}.h5")
