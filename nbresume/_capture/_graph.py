@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,15 +56,15 @@ class Captured:
     tables: bytes
     blocks: list[Block]
     joining: set[str]
-    _find_met: Callable[[], dict[int, Any]]
-    _met: dict[int, Any] | None = None
+    _pickler: GraphPickler
 
-    @property
     def met(self) -> dict[int, Any]:
-        """Mutable objects inside that are no plain containers, by ``id``."""
-        if self._met is None:
-            self._met = self._find_met()
-        return self._met
+        """Return the mutable objects inside that are no plain containers, by ``id``."""
+        return self._pickler.met()
+
+    def has_met(self, objects: Iterable[Any]) -> bool:
+        """Whether one of some objects that live is among those, without making a list of them."""
+        return self._pickler.has_met(objects)
 
     def payloads(self) -> Iterator[memoryview]:
         """Yield the bytes of each block as they are stored; empty for one that an input holds.
@@ -116,7 +116,7 @@ def _capture(graph: Any, definitions: Definitions, inputs: Mapping[str, Any], pl
     blocks, looks, joining = memory.blocks(names)
     rows = [block.layout.row() for block in blocks], [look.row() for look in looks]
     tables = pickle.dumps((*rows, pickler.buffers, pickler.used), protocol=5)
-    return Captured(stream, tables, blocks, joining, pickler.met)
+    return Captured(stream, tables, blocks, joining, pickler)
 
 
 def size_of(value: Any, *, definitions: Definitions) -> int:
@@ -140,7 +140,7 @@ def content_digest(value: Any, *, definitions: Definitions) -> tuple[str, dict[i
     for block in found.blocks:
         for part in block.parts():
             hasher.update(part)
-    return hasher.hexdigest(), found.met
+    return hasher.hexdigest(), found.met()
 
 
 def restore(

@@ -11,6 +11,7 @@ import ctypes
 import io
 import operator
 import pickle
+from collections.abc import Iterable
 from functools import cache
 from itertools import compress, repeat
 from typing import Any
@@ -34,6 +35,14 @@ def memoized(pickler: pickle.Pickler) -> list[Any]:
     return _read(pickler) if _layout_holds() else [obj for _, obj in pickler.memo.copy().values()]
 
 
+def has_any(pickler: pickle.Pickler, objects: Iterable[Any]) -> bool:
+    """Whether a pickler has pickled one of some objects, all of which live, and may meet it again."""
+    wanted = set(map(id, objects))
+    if not _layout_holds():
+        return not wanted.isdisjoint(pickler.memo.copy())
+    return bool(wanted) and bool(np.isin(np.fromiter(wanted, np.uintp), _keys(pickler)).any())
+
+
 def of_kind(objects: list[Any], kind: type) -> list[Any]:
     """Return the objects that are of exactly one type."""
     return list(compress(objects, map(operator.is_, map(type, objects), repeat(kind))))
@@ -44,13 +53,17 @@ def _table(pickler: pickle.Pickler) -> _Table:
 
 
 def _read(pickler: pickle.Pickler) -> list[Any]:
+    keys = _keys(pickler)
+    return list((ctypes.py_object * len(keys)).from_buffer(keys)) if len(keys) else []
+
+
+def _keys(pickler: pickle.Pickler) -> Any:
     table = _table(pickler)
     if not table.used:
-        return []
+        return np.empty(0, np.uintp)
     words = (ctypes.c_size_t * (2 * table.allocated)).from_address(table.entries)
     keys = np.ctypeslib.as_array(words)[::2]
-    keys = keys[keys != 0]  # a copy, which the next line looks at
-    return list((ctypes.py_object * len(keys)).from_buffer(keys))
+    return keys[keys != 0]  # a copy
 
 
 @cache

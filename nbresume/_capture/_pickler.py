@@ -14,7 +14,7 @@ import pickle
 import random
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from .._identity import slots_of
 from ._functions import Definition, Definitions, reduce_cell, reduce_function
 from ._instances import DICT_ITERATORS, has_plain_state, reduce_dict_iterator, reduce_exception, reduce_instance
 from ._looks import reduce_look
-from ._memo import memoized
+from ._memo import has_any, memoized
 from ._memory import Memory
 from ._torch import GRAPH, is_dense_tensor, is_spent
 
@@ -79,6 +79,11 @@ class GraphPickler(pickle.Pickler):
         """Return the mutable objects inside that are no plain containers, by ``id``."""
         named = self._inputs.keys() | self._globals.keys()
         return {id(one): one for one in memoized(self) if type(one) in self._noted and id(one) not in named}
+
+    def has_met(self, objects: Iterable[Any]) -> bool:
+        """Whether one of some objects would be among what ``met`` returns."""
+        named = self._inputs.keys() | self._globals.keys()
+        return has_any(self, [one for one in objects if type(one) in self._noted and id(one) not in named])
 
     def reducer_override(self, obj: Any) -> Any:
         """Tell how an object is saved; the C pickler asks."""

@@ -38,7 +38,7 @@ from ._places import Places
 from ._reach import Reached, is_clock
 from ._refusals import Refusals
 from ._selection import Selection
-from ._sharing import Beside, Held, beside, held, holds_containers, is_hidden, share
+from ._sharing import Beside, Held, beside, changeable, held, holds_containers, is_hidden
 from ._skip import is_bar
 from ._watch import Watch
 
@@ -54,7 +54,8 @@ class _Input:
     """An input as the launch found it."""
 
     digest: str = ""
-    met: dict[int, Any] = field(default_factory=dict)
+    met: list[Any] = field(default_factory=list)
+    """Objects inside that code can change."""
 
 
 class Scope:
@@ -148,7 +149,7 @@ class Scope:
                 raise self._moves_on(place, value, error) from error
             self._look_into(place, value)
             return
-        self._inputs[place] = _Input(digest, met)
+        self._inputs[place] = _Input(digest, changeable(met.values()))
         if is_clock(value):
             self._join(place, "a time")
         if holds_containers(value) or (place in self.plan.unit.mutated and place.isidentifier()):
@@ -273,7 +274,7 @@ class Scope:
 
     def _sharing(self, captured: Captured, values: Mapping[str, Any]) -> set[str]:
         """Find inputs, and other names of the notebook, that have an object in common with what is saved."""
-        found = {place for place, known in self._inputs.items() if known.met and share(known.met, captured.met)}
+        found = {place for place, known in self._inputs.items() if captured.has_met(known.met)}
         for name in [name for name in self._beside.joining(values) if name in self.places and name not in values]:
             if unsaveable(self.places[name], definitions=self.definitions) is None:
                 found.add(name)
@@ -303,7 +304,7 @@ class Scope:
                 digest, met = content_digest(self.places[place], definitions=self.definitions)
             except Exception as error:  # it could be saved at the launch: the loop has changed it
                 raise culprit(place, self.places[place], error, definitions=self.definitions) from error
-            known.met = met
+            known.met = changeable(met.values())
             if digest != known.digest:
                 self._join(place, "the loop changes it")
         for place in self._watch.changed():

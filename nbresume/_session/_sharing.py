@@ -23,12 +23,9 @@ Held = dict[int, Any]
 """The mutable objects that a value holds, by ``id``."""
 
 
-def share(one: dict[int, Any], other: dict[int, Any]) -> bool:
-    """Whether two graphs have a mutable object in common."""
-    small, large = sorted((one, other), key=len)
-    return any(
-        key in large and not isinstance(value, _STATELESS) and not _is_dtype(value) for key, value in small.items()
-    )
+def changeable(objects: Iterable[Any]) -> list[Any]:
+    """Return those objects that code can change."""
+    return [one for one in objects if not isinstance(one, _STATELESS) and not _is_dtype(one)]
 
 
 class Beside:
