@@ -17,9 +17,9 @@ from _support import round_trip
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbresume._capture import Captured, Definitions, capture, content_digest, restore
+from nbresume._capture import Captured, Definitions, _memo, capture, content_digest, restore
 from nbresume._capture._blocks import payload
-from nbresume._capture._memo import memoized
+from nbresume._capture._memo import has_any, memoized
 from nbresume._capture._opcodes import has_set
 
 BIG, SMALL = 1 << 16, 1 << 12
@@ -176,7 +176,7 @@ def test_what_was_captured_is_let_go_at_once():
     gc.disable()
     try:
         found = captured([one, np.zeros(9)])
-        assert found.met
+        assert found.met()
         del found, one
         assert seen() is None
     finally:
@@ -234,6 +234,26 @@ def test_the_memo_of_a_pickler_is_read_where_it_lies():
     pickler.dump([{i: (i, str(i))} for i in range(3000)])
 
     assert {id(one) for one in memoized(pickler)} == {id(one) for _, one in pickler.memo.copy().values()}
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["read where it lies", "asked"])
+def test_whether_a_pickler_has_met_an_object_is_told_without_a_list(monkeypatch, is_known):
+    monkeypatch.setattr(_memo, "_layout_holds", lambda: is_known)
+    inside, outside = [filled(Plain) for _ in range(50)], [filled(Plain) for _ in range(50)]
+    pickler = pickle.Pickler(io.BytesIO(), 5)
+    assert not has_any(pickler, inside)
+    pickler.dump([{i: (one, str(i))} for i, one in enumerate(inside)])
+    assert all(has_any(pickler, [*outside, one]) for one in inside)
+    assert not has_any(pickler, outside)
+    assert not has_any(pickler, [])
+
+
+def test_what_was_captured_tells_of_each_object_that_it_has_met_and_of_no_other():
+    inside, outside = [filled(Plain), filled(Slotted), np.zeros(3)], [filled(Plain), [1], np.zeros(3)]
+    found = captured([inside, {"a": inside[0]}])
+    assert all(found.has_met([one]) == (id(one) in found.met()) for one in [*inside, *outside, inside])
+    assert found.has_met(inside)
+    assert not found.has_met(outside)
 
 
 atoms = (

@@ -693,3 +693,11 @@ def test_what_the_first_iteration_makes_impossible_is_refused_after_it_whatever_
     assert isinstance(error, RefusedError)
     assert "held[0]" in str(error)
     assert notebook["log"] == [0]
+
+
+def test_the_size_of_a_table_is_told_without_a_look_at_its_texts(notebook):
+    """Its ``__sizeof__`` looks at each of them, which took longer than to save it."""
+    notebook.run("import pandas as pd\nframe = pd.DataFrame({'text': ['word'] * 1000, 'x': range(1000)})")
+    notebook.run("%%resumable t --vars frame --every 1\nfor i in range(2):\n    frame['x'] += 1")
+    facts = next(event.facts for event in notebook.runs[0].events() if event.kind == "snapshot")
+    assert facts["sizes"]["frame"] == int(notebook["frame"].memory_usage().sum())

@@ -263,8 +263,11 @@ class Saving:
         """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
         if name not in self.places:
             return 0
-        size = getattr(self.places[name], "nbytes", None)
-        return size if isinstance(size, int) else sys.getsizeof(self.places[name], 0)
+        value = self.places[name]
+        if type(value).__name__ == "DataFrame" and hasattr(value, "memory_usage"):
+            return int(value.memory_usage().sum())  # its own __sizeof__ looks at every text
+        size = getattr(value, "nbytes", None)
+        return size if isinstance(size, int) else sys.getsizeof(value, 0)
 
     def _announce(self, selection: Selection) -> None:
         """Say which names are saved beside the declared ones: what the cell can bind at once, others as they join."""
