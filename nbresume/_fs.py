@@ -30,7 +30,7 @@ _MOST_PARTS = 512
 """Parts of one ``pwritev``; the system allows 1024."""
 _NOTHING = "the disk takes no more bytes, and does not say why"
 _open = open  # while a cell runs, everybody's open is managed: what we do ourselves is not the cell's doing
-OWNER_ONLY, OWNER_READS = 0o700, 0o600
+OWNER_ONLY, OWNER_READS, ALL_READ = 0o700, 0o600, 0o644
 
 
 def make_folder(path: Path) -> None:
@@ -61,8 +61,17 @@ def sync_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def publish(path: Path) -> Iterator[Path]:
+def publish(path: Path, *, durable: bool = True, mode: int = OWNER_READS) -> Iterator[Path]:
     """Hand out a temporary path; what the block has written there becomes ``path``, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file's final name.
+    durable : bool
+        Whether it has to outlive the machine, and not only this process.
+    mode : int
+        Who may read it.
 
     Raises
     ------
@@ -72,10 +81,12 @@ def publish(path: Path) -> Iterator[Path]:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
     try:
         yield temp
-        temp.chmod(OWNER_READS)
-        sync_file(temp)
+        temp.chmod(mode)
+        if durable:
+            sync_file(temp)
         temp.rename(path)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
     except OSError as error:
         _drop(temp)
         raise StoreError(_sentence(error, path), str(path)) from error
@@ -240,9 +251,9 @@ def _is_only_ours(path: Path) -> bool:
         return False
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes, *, durable: bool = True, mode: int = OWNER_READS) -> None:
     """Publish a small file."""
-    with publish(path) as temp, _open(temp, "xb") as file:
+    with publish(path, durable=durable, mode=mode) as temp, _open(temp, "xb") as file:
         file.write(data)
 
 

@@ -50,10 +50,16 @@ def read_seconds(text: str) -> float:
     OptionError
         When it is no length of time.
     """
-    match = re.fullmatch(rf"({_NUMBER})(s|m|min|h)", text.strip())
-    if match is None or float(match[1]) == 0:
+    seconds = read_length(text)
+    if not seconds:
         raise OptionError(f"--max-wait {text!r} is not a length of time. Use 90s, 10m or 2h")
-    return float(match[1]) * _SECONDS[match[2]]
+    return seconds
+
+
+def read_length(text: str) -> float | None:
+    """Read a length of time in seconds: ``90s``, ``10m`` or ``2h``; None when it is none."""
+    match = re.fullmatch(rf"({_NUMBER})(s|m|min|h)", text.strip())
+    return float(match[1]) * _SECONDS[match[2]] if match else None
 
 
 @dataclass(frozen=True, slots=True)

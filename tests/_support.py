@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import queue
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +78,53 @@ def h5_names(path: Path) -> set[str]:
     return set(found)
 
 
+def until(condition: Callable[[], Any], what: str = "what was waited for") -> Any:
+    """Wait for something to be true; returns it."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come")
+
+
+def shell(*words: str, store: Path) -> tuple[int, str]:
+    """Say words to the command line; returns its exit status and its answer."""
+    from nbresume._cli import main
+
+    out = io.StringIO()
+    return main([*words, "--store", str(store)], out), out.getvalue()
+
+
+@contextlib.contextmanager
+def meanwhile(work: Callable[[], Any]) -> Iterator[list[Any]]:
+    """Do something in a thread while a cell of this process runs; what it raises is raised here."""
+    found: list[Any] = []
+
+    def done() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # raised below
+            found.append(error)
+
+    thread = threading.Thread(target=done)
+    thread.start()
+    yield found
+    thread.join(LIMIT)
+    assert found, "it did not end"
+    if isinstance(found[0], BaseException):
+        raise found[0]
+
+
 class Kernel:
     """A real kernel, spoken to as a front end does."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Path | None = None) -> None:
         from jupyter_client.manager import KernelManager
 
         self.manager = KernelManager(kernel_name="python3")
+        if python is not None:
+            self.manager.kernel_spec.argv[0] = str(python)
         self.manager.start_kernel(cwd=str(folder), env={**os.environ, "PYTHONHASHSEED": "random"})
         self.client = self.manager.client()
         self.client.start_channels()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -213,3 +215,76 @@ def test_the_installed_commands_answer(command, store):
     env = {**os.environ, "NBRESUME_STORE": str(store.root)}
     runs = subprocess.run([script, "runs", "--json"], capture_output=True, text=True, check=True, env=env)
     assert {run["name"] for run in json.loads(runs.stdout)} == {"train", "other"}
+
+
+CODE = "%%resumable secret --vars total\nfor i in range(2):\n    total += len(place)\n    print('a line of', place)"
+
+
+@pytest.fixture
+def public_run(notebook):
+    """A real run whose inputs and output tell who ran it, and where."""
+    notebook.run("total, place = 0, '/home/alice/projects/nose/data.csv'")
+    notebook.run(CODE)
+    return notebook.store
+
+
+def test_plan_tells_of_each_statement_what_was_recorded_at_the_launch(public_run):
+    status, text = ask("plan", "secret", store=public_run)
+    assert status == 0
+    assert re.search(r"3 +total \+= len\(place\) +runs +runs from the boundary on", text)
+    assert re.search(r"total +saved +\d+ B", text)
+    assert "Declared: total." in text
+    found = json.loads(ask("plan", "secret", "--json", store=public_run)[1])
+    assert [one["line"] for one in found["statements"]] == ["2", "3", "4"]
+    assert found["declared"] == ["total"]
+
+
+def test_plan_of_a_run_that_recorded_none_says_so(store):
+    assert "was not recorded" in ask("plan", "train", store=store)[1]
+
+
+def test_export_tells_all_and_redacted_nothing_that_is_not_for_others(public_run, tmp_path, capsys):
+    found = json.loads(ask("export", "secret", store=public_run)[1])
+    assert [event["event"] for event in found["events"]][:2] == ["launched", "snapshot"]
+    assert [one["text"] for one in found["log"] if one["kind"] == "printed"] == [
+        "a line of /home/alice/projects/nose/data.csv"
+    ] * 2
+    redacted = ask("export", "secret", "--redact", store=public_run)[1]
+    private = ["alice", "nose", "a line of", "total +=", str(public_run.root), socket.gethostname(), "signature"]
+    assert [one for one in private if re.search(rf"\b{re.escape(one)}", redacted)] == []
+    assert json.loads(redacted)["state"] == "completed"
+    file = tmp_path / "record.json"
+    assert ask("export", "secret", "--output", str(file), store=public_run) == (0, f"{file} is written\n")
+    assert json.loads(file.read_text()) == found
+    assert ask("export", "secret", "--output", str(file), store=public_run)[0] == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_notebook_takes_the_same_words_with_the_same_options(public_run, notebook, capsys):
+    capsys.readouterr()
+    for line in (
+        "runs",
+        "status secret",
+        "log secret --plain",
+        "plan secret",
+        "verify secret",
+        "export secret --redact",
+    ):
+        status, text = ask(*line.split(), store=public_run)
+        notebook.run(f"%nbresume {line}")
+        assert (status, capsys.readouterr().out) == (0, text), line
+    for line in ("sho secret", "log", "log secret --sine 10m"):
+        error = notebook.fails(f"%nbresume {line}")
+        assert type(error).__name__ == "UsageError"
+        assert "%nbresume --help" in str(error)
+    notebook.run("%nbresume --help")
+    assert "panel" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(public_run):
+    code = "import sys; from nbresume._cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "log", "secret", "--store", str(public_run.root)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0

@@ -13,11 +13,9 @@ import pytest
 
 import nbresume
 from nbresume._card import View
-from nbresume._cli import _COMMANDS
+from nbresume._cli import command_parser
+from nbresume._commands import COMMANDS
 from nbresume._magic._config import ENVIRONMENT, NBResume
-from nbresume._magic._keeping import KEEPING
-from nbresume._magic._keeping import _parser as keeping_parser
-from nbresume._magic._line import _WORDS as magic_words
 from nbresume._session._current import Current
 from nbresume._transform import CellOptions
 from nbresume._transform._options import WORDS, _parser
@@ -76,9 +74,9 @@ def test_every_option_of_the_cell_is_in_the_reference():
 
 def test_the_reference_names_no_option_that_the_cell_does_not_have():
     """But for those of the line magic: the declaration, and what it asks about disk space."""
-    parsers = [_parser(), *map(keeping_parser, KEEPING)]
+    words = next(action.choices for action in command_parser()._actions if action.choices)
+    parsers = [_parser(), *words.values()]
     options = {word for parser in parsers for action in parser._actions for word in action.option_strings}
-    options |= {"--declare-compatible"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", MAGIC)) <= options
 
 
@@ -137,7 +135,7 @@ def test_every_attribute_of_a_view_and_of_current_is_in_the_reference(name):
 
 
 def test_every_word_of_the_line_magic_is_in_the_reference_and_no_other():
-    real = {word.split()[0] for word in magic_words.split(", ")}
+    real = {word.word for word in COMMANDS if word.door != "shell"}
     assert set(re.findall(r"^\| `%nbresume (\w+)", MAGIC, re.MULTILINE)) == real
 
 
@@ -150,7 +148,7 @@ def test_every_setting_is_in_the_reference_and_no_other():
 
 
 def test_every_command_is_in_the_reference_and_no_other():
-    real = {word for word, *_ in _COMMANDS}
+    real = {word.word for word in COMMANDS if word.door != "notebook"}
     assert set(re.findall(r"^\| `nbresume (\w+)", CLI, re.MULTILINE)) == real
 
 
@@ -164,14 +162,13 @@ def shell_lines() -> list[str]:
 
 @pytest.mark.parametrize("line", shell_lines())
 def test_every_command_of_the_documentation_is_accepted(line):
-    from nbresume._cli import _parser as parser
-
     words = shlex.split(line)[1:]
     try:
-        parser().parse_args(words)
+        command_parser().parse_args(words)
     except SystemExit:
-        # `nbresume demo` and the like are complete; a name may be left out where a command is only mentioned.
-        parser().parse_args([*words, "NAME"])
+        # `nbresume demo` and the like are complete; what has to follow may be left out where a command is only mentioned.
+        more = {"install": ["--user"], "uninstall": ["--user"], "completion": ["bash"]}
+        command_parser().parse_args([*words, *more.get(words[0], ["NAME"])])
     except argparse.ArgumentError as error:
         pytest.fail(str(error))
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import signal
-import threading
-import time
-from pathlib import Path
 
 import pytest
-from _support import LIMIT, Kernel, load
+from _support import LIMIT, Kernel, load, meanwhile, shell, until
 
-from nbresume._cli import main
 from nbresume._session import snapshot_run, stop_run
 from nbresume._store import Store, ask
 from nbresume.errors import StoppedError
@@ -23,41 +17,6 @@ CELL = (
     "%%resumable train --vars log --every 1h\n"
     "for i in range({n}):\n    log.append((i, random.random()))\n    time.sleep({sleep})\n    if i == 3: print('four', 'done')\n"
 )
-
-
-def until(condition, what: str = "what was waited for"):
-    """Wait for something to be true; returns it."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not come")
-
-
-def shell(*words: str, store: Path) -> tuple[int, str]:
-    out = io.StringIO()
-    return main([*words, "--store", str(store)], out), out.getvalue()
-
-
-@contextlib.contextmanager
-def meanwhile(work):
-    """Do something in a thread while a cell of this process runs; what it raises is raised here."""
-    found = []
-
-    def done():
-        try:
-            found.append(work())
-        except BaseException as error:  # raised below
-            found.append(error)
-
-    thread = threading.Thread(target=done)
-    thread.start()
-    yield found
-    thread.join(LIMIT)
-    assert found, "it did not end"
-    if isinstance(found[0], BaseException):
-        raise found[0]
 
 
 def running(notebook, attempt: int = 1):

@@ -23,7 +23,12 @@ def public(text: str) -> str:
     """Return text that may be published: no terminal escapes, and of a path at most its last part."""
     # A progress bar draws over itself; its last state is what was seen.
     seen = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return _PATHS.sub(_last_part, _CONTROLS.sub("", _ESCAPES.sub("", seen)))
+    return _PATHS.sub(_last_part, plain(seen))
+
+
+def plain(text: str) -> str:
+    """Return text without terminal escapes and control characters."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def _last_part(path: re.Match[str]) -> str:

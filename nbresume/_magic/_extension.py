@@ -27,6 +27,7 @@ from .._transform import MAGIC, MARKER, RUNTIME, marked, marker_line
 from .._types import Json
 from ..errors import NbresumeError, RefusedError
 from ._cards import Cards
+from ._completing import LINE, completer
 from ._config import NBResume
 from ._line import NbresumeMagics, resumable_stub
 from ._show import answered, offer_when_seen
@@ -68,6 +69,7 @@ class Extension:
         shell.configurables.append(self.config)
         shell.register_magics(NbresumeMagics(shell, self.host))
         shell.register_magic_function(resumable_stub, "cell", "resumable")
+        shell.set_hook("complete_command", completer(self.host), str_key=LINE)
         activate(self.host)
 
     def unload(self) -> None:
@@ -81,6 +83,7 @@ class Extension:
         shell.configurables.remove(self.config)
         shell.magics_manager.magics["cell"].pop("resumable", None)
         shell.magics_manager.magics["line"].pop("nbresume", None)
+        shell.strdispatchers["complete_command"].strs.pop(LINE, None)
         deactivate()
 
     # ------------------------------------------------------------------ a cell

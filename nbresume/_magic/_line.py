@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from typing import Any
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-from .._card import mimebundle, runs_table
-from .._session import Host, abandon, glances, say, snapshot_run, stop_run, view
-from ..errors import NbresumeError
-from ._keeping import KEEPING, keep
+from .._card import mimebundle
+from .._commands import Seat, make_parser
+from .._session import Host, view
+from .._store import Store
+from ..errors import NbresumeError, OptionError
 from ._show import make_panel
 
-_DECLARE = "--declare-compatible"
-_WORDS = (
-    "runs, show NAME, panel, continue NAME, supersede NAME, stop NAME, snapshot NAME, verify NAME, prune NAME, "
-    "pin NAME, unpin NAME, log NAME, abandon NAME"
-)
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{self.prog}: {message}. %nbresume --help tells all words")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # what argparse passes
+        raise _Told(message or "")
+
+
+class _Told(Exception):  # noqa: N818  # no error: help has been printed
+    pass
 
 
 @magics_class
@@ -30,52 +40,29 @@ class NbresumeMagics(Magics):  # IPython's class has no types
     def __init__(self, shell: Any, host: Host) -> None:
         super().__init__(shell)
         self._host = host
+        self._parser = make_parser(_Parser, "%nbresume", "notebook")
 
     @no_var_expand
     @line_magic
     def nbresume(self, line: str) -> None:
-        """Look at runs and decide: %nbresume runs|show|panel|continue|supersede|verify|prune|pin|unpin|log|abandon."""
-        word, *rest = shlex.split(line) or ["runs"]
+        """Look at runs and decide; the words of the shell command: %nbresume runs|show|status|log|panel|continue|..."""
         try:
-            self._do(word, rest)
+            self._do(shlex.split(line) or ["runs"])
         except NbresumeError as error:
             raise UsageError(str(error)) from None
+        except _Told:
+            return
 
-    def _do(self, word: str, rest: list[str]) -> None:
-        host = self._host
-        store = host.store
-        if word == "runs" and not rest:
-            host.tell(runs_table(glances(store)))
+    def _do(self, words: list[str]) -> None:
+        asked = self._parser.parse_args(words)
+        if asked.word == "panel":
+            display(make_panel(self._host).widget)
             return
-        if word == "panel" and not rest:
-            display(make_panel(host).widget)
+        store = Store(Path(asked.store)) if asked.store else self._host.store
+        if asked.word == "show" and not asked.json:
+            display(mimebundle(view(store.find(asked.name))), raw=True)
             return
-        if word == "continue" and _DECLARE in rest:
-            rest.remove(_DECLARE)
-            word = "declare"
-        if word in KEEPING and rest:
-            host.tell(keep(store, word, rest))
-            return
-        if len(rest) != 1:
-            raise UsageError(f"%nbresume {word}: use one of {_WORDS}")
-        match word:
-            case "show":
-                display(mimebundle(view(store.find(rest[0]))), raw=True)
-            case "declare" if not host.attended():
-                raise UsageError(f"{_DECLARE} is a person's word, and nobody is here: no script can say it")
-            case "continue" | "supersede" | "declare":
-                host.tell(say(store, rest[0], word))
-            case "stop":
-                host.tell(stop_run(store.find(rest[0]))[0])
-            case "snapshot":
-                host.tell(snapshot_run(store.find(rest[0]))[0])
-            case "abandon":
-                host.tell(abandon(store, rest[0]))
-            case "log":
-                path = store.find(rest[0]).path / "log.txt"
-                host.tell(path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if path.exists() else "")
-            case _:
-                raise UsageError(f"%nbresume {word}: use one of {_WORDS}")
+        asked.command(asked, Seat(store.root, sys.stdout, self._host.attended))
 
 
 @magic_arguments()

@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from .. import _fs
 
+_SAME = 1.0
+"""Seconds after which output of one and the same iteration gets a mark of its own, to tell when it was printed."""
+
 
 class OutputLog:
     """Copies standard output into a file while a cell runs.
 
-    The log's length belongs to the snapshot: on a resume it is cut back, so that no line stands twice.
+    The log holds what was printed and nothing else. A list beside it tells which attempt printed what, when, and in
+    which iteration. The log's length belongs to the snapshot: on a resume both are cut back, so that no line stands
+    twice.
+
+    Parameters
+    ----------
+    path : Path
+        Of the log.
+    attempt : int
+        Whose output it is.
+
+    Attributes
+    ----------
+    position : callable
+        Tells the iteration in progress of each loop.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, attempt: int = 1) -> None:
         self.path = path
+        self.position: Callable[[], list[list[Any]]] = list
+        self._list = list_of(path)
+        self._attempt = attempt
+        self._marks: IO[bytes] | None = None
+        self._marked: tuple[list[list[Any]], float] = ([], 0.0)
         self._file: IO[bytes] | None = None
         self._stream: Any = None
         self._write: Any = None
@@ -29,7 +55,7 @@ class OutputLog:
 
     def start(self) -> None:
         """Begin to copy."""
-        self._file = _fs.open_log(self.path)
+        self._file, self._marks = _fs.open_log(self.path), _fs.open_log(self._list)
         self._stream = stream = sys.stdout
         self._write = stream.write
         try:
@@ -39,7 +65,7 @@ class OutputLog:
 
     def stop(self) -> None:
         """Put standard output back."""
-        if self._file is None:
+        if self._file is None or self._marks is None:
             return
         if isinstance(sys.stdout, _Tee):
             sys.stdout = self._stream
@@ -47,7 +73,8 @@ class OutputLog:
             with contextlib.suppress(AttributeError):
                 del self._stream.write
         self._file.close()
-        self._file = None
+        self._marks.close()
+        self._file = self._marks = None
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -72,6 +99,11 @@ class OutputLog:
             _fs.make_folder(aside.parent)
             _fs.copy_prefix(self.path, aside, self.length())
             _fs.truncate(self.path, length)
+        if self._list.exists():
+            lines = self._list.read_bytes().splitlines(keepends=True)
+            kept = [line for line in lines if (mark := read_mark(line)) is not None and mark.offset < length]
+            if len(kept) < len(lines):
+                _fs.write(self._list, b"".join(kept))
 
     def _both(self, text: str) -> int:
         written: int = self._write(text)
@@ -82,7 +114,53 @@ class OutputLog:
         """Append to the log; a full disk must not end the user's cell because of a copy."""
         if self._file is not None and not self.muted and threading.get_ident() not in self._quiet:
             with contextlib.suppress(OSError):
+                self._mark()
                 self._file.write(text.encode("utf-8", "backslashreplace"))
+
+    def _mark(self) -> None:
+        """Tell of what comes now where it comes from, unless the mark before says the same."""
+        position, at = self.position(), time.time()
+        if self._file is None or self._marks is None or (position == self._marked[0] and at < self._marked[1] + _SAME):
+            return
+        self._marked = position, at
+        offset = os.fstat(self._file.fileno()).st_size
+        self._marks.write(json.dumps([offset, self._attempt, round(at, 3), position]).encode() + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is known of the bytes of a log from an offset on.
+
+    Attributes
+    ----------
+    offset : int
+        In the log.
+    attempt : int
+        Which attempt printed them.
+    at : float
+        When the first of them was printed, in seconds since 1970.
+    position : tuple of (str, int, int or None)
+        Label, iteration in progress and total of each loop, outermost first.
+    """
+
+    offset: int
+    attempt: int
+    at: float
+    position: tuple[tuple[str, int, int | None], ...]
+
+
+def list_of(path: Path) -> Path:
+    """Return the file of a log's marks."""
+    return path.with_suffix(".jsonl")
+
+
+def read_mark(line: bytes) -> Mark | None:
+    """Read a line of that file; None where a dying process tore it."""
+    try:
+        offset, attempt, at, position = json.loads(line)
+        return Mark(int(offset), int(attempt), float(at), tuple((str(a), int(b), c) for a, b, c in position))
+    except (ValueError, TypeError):
+        return None
 
 
 class _Tee:

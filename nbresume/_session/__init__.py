@@ -8,15 +8,20 @@ from .._lazy import attach
 
 if TYPE_CHECKING:
     from ._current import activate, active_host, current, deactivate, resumable
+    from ._export import export_run, recorded_plan, redacted, write_export
     from ._host import Host, default_root
     from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
     from ._points import boundary, resume_point
     from ._requests import snapshot_run, stop_run
     from ._stream import stream
-    from ._views import abandon, glances, open_run, runs, say, view, views
+    from ._transcript import Line, Since, Transcript
+    from ._views import abandon, glance, glances, open_run, runs, say, view, views
 
 __all__ = [
     "Host",
+    "Line",
+    "Since",
+    "Transcript",
     "abandon",
     "activate",
     "active_host",
@@ -24,10 +29,14 @@ __all__ = [
     "current",
     "deactivate",
     "default_root",
+    "export_run",
+    "glance",
     "glances",
     "open_run",
     "pin_snapshot",
     "prune_run",
+    "recorded_plan",
+    "redacted",
     "resumable",
     "resume_point",
     "runs",
@@ -39,17 +48,20 @@ __all__ = [
     "verify_run",
     "view",
     "views",
+    "write_export",
 ]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
         "_current": "activate active_host current deactivate resumable",
+        "_export": "export_run recorded_plan redacted write_export",
         "_host": "Host default_root",
         "_keeping": "pin_snapshot prune_run unpin_snapshot verify_run",
         "_points": "boundary resume_point",
         "_requests": "snapshot_run stop_run",
         "_stream": "stream",
-        "_views": "abandon glances open_run runs say view views",
+        "_transcript": "Line Since Transcript",
+        "_views": "abandon glance glances open_run runs say view views",
     },
 )

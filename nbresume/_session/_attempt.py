@@ -183,7 +183,7 @@ class Attempt(Saving):
         put_ambient(self._graph["ambient"], self._graph["launch"], self._here)
         self.scope.launch = self._graph["launch"]
         self._graph = None
-        self._since = time.monotonic()
+        self._since, self._slept = time.monotonic(), 0.0
         self.note_changes()
         put_rng(meta["rng"])
 

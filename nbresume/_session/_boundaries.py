@@ -6,9 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from .._capture import rng_unsaved
 from .._policy import Pace
+from .._types import Json
 from ..errors import BusyError, NbresumeError, RefusedError, StoreError
 from ._attempt import Attempt
 from ._frames import Frame, Way, describe
@@ -17,7 +19,9 @@ from ._guard import Guard
 from ._iterables import Iteration
 from ._path import Path
 from ._telling import stopped_at
+from ._progress import facts_of
 
+_COUNTED = ("for", "while", "point")
 _TRIES = 1
 """Snapshots in a row that may fail before ``--unprotected stop`` ends the cell: room may be short for a moment."""
 
@@ -48,6 +52,7 @@ class Boundaries(Path):
         self._pid = os.getpid()
         self._thread = threading.get_ident()
         attempt.commits.begun, attempt.commits.done = pace.committing, pace.committed
+        attempt.log.position = self.position
         self._failed = 0
         """Snapshots in a row that could not be taken; a person has been told of the first."""
         self._said: set[str] = set()
@@ -89,8 +94,9 @@ class Boundaries(Path):
             # Nothing has been saved yet at boundary 0, and nothing comes after a stop: those are waited for.
             behind = self._finished > 0 and not self.stopping and not self.attempt.plan.options.sync
             asked, self._carried = list(self._asked), []
+            told = {**self.progress(), "asked": asked} if asked else self.progress()
             in_flight = self.attempt.snapshot(
-                self.stack, self.units, self._guards, self._advanced, behind=behind, asked=asked
+                self.stack, self.units, self._guards, self._advanced, behind=behind, told=told
             )
             self._carried, self._asked[: len(asked)] = asked, []
             self.pace.taken(time.perf_counter() - began)
@@ -184,6 +190,15 @@ class Boundaries(Path):
 
     def _innermost_call_label(self) -> str:
         return next(f.label for f in reversed(self.stack) if f.kind == "call")
+
+    def progress(self) -> Json:
+        """Tell where the cell stands; from any thread."""
+        return facts_of(self.stack, self.attempt.plan.unit, self.units)
+
+    def position(self) -> list[list[Any]]:
+        """Tell which iteration of each loop is in progress, outermost first; from any thread, and quickly."""
+        stack = list(self.stack) if self.live else []
+        return [[f.label, f.count + (not f.done), f.total] for f in stack if f.kind in _COUNTED]
 
     def stop(self, request: str = "") -> None:
         """Ask for a stop at the next boundary; from any thread, or a signal's handler."""

@@ -203,6 +203,7 @@ class Host:
             "declared": list(plan.options.declared),
             "rng": rng_state(),
             "keep_every": plan.options.keep.every,
+            "plan": plan.unit.statements,
             **kinship,
         }
         run = store.create(plan.options.name, record)
@@ -252,8 +253,9 @@ class Host:
             else:
                 where = describe(snapshot.meta["cursor"])
                 cursor, rng = loops_of(snapshot.meta["cursor"]), rng_names(snapshot.meta["rng"])
-                run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng)
-                cut = attempt.cut_back(int(snapshot.meta["log"]))
+                log = int(snapshot.meta["log"])
+                run.note("resumed", number, snapshot=snapshot.ident, where=where, cursor=cursor, rng=rng, log=log)
+                cut = attempt.cut_back(log)
                 self.tell(continued(run.name, number, where, rng, cut))
             if fresh:
                 attempt.files.set_aside(number)
@@ -276,7 +278,7 @@ class Host:
 
     def _again(self, run: RunFolder, attempt: Attempt, number: int) -> None:
         """Repeat a launch that died before its first snapshot, under its recorded random streams and files."""
-        run.note("resumed", number, where="the start")
+        run.note("resumed", number, where="the start", log=0)
         attempt.files.check()
         cut = attempt.cut_back(0)
         self.tell(continued(run.name, number, "the start: it had no snapshot yet", rng_names(run.record["rng"]), cut))

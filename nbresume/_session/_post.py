@@ -1,7 +1,8 @@
-"""What goes between a running cell and other processes: what they ask of it, and what it says meanwhile.
+"""What goes between a running cell and other processes: what they ask of it, and where it says that it stands.
 
-The loop itself looks at no file: a thread does, twice a second. It raises flags that the next boundary acts on. It also
-says what a signal's handler has to say, which may interrupt a half-written line of the cell's own.
+The loop itself looks at no file: a thread does, twice a second. It raises flags that the next boundary acts on, and
+publishes the position of the loops. It also says what a signal's handler has to say, which may interrupt a half-written
+line of the cell's own.
 """
 
 from __future__ import annotations
@@ -10,13 +11,25 @@ import contextlib
 import queue
 import sys
 import threading
+import time
 
-from .._store import Request, drop_old_requests, drop_request, requests_to
+from .._events import now
+from .._store import Request, drop_old_requests, drop_request, drop_status, publish_status, requests_to
+from ._pace import Sample, rate_of, samples_of
 from ._runtime import Runtime
 
 PERIOD = 0.5
 """Seconds between two looks at what is asked."""
 _HEARD = "stopping at the next boundary, with a snapshot. Interrupt once more to stop at once"
+_EACH = 1.0
+"""Seconds between two words on where the cell stands, the first one included: short cells say nothing."""
+_SHARE = 0.005
+"""Part of the time that they may take, where the store is slow."""
+_LATE = 2.0
+_IDLE = 0.1
+"""A process that wakes so many seconds late, and used no more than this share of them, was stopped meanwhile."""
+_MOST = 200
+"""Samples that are kept for the rate."""
 
 
 class Post:
@@ -35,6 +48,9 @@ class Post:
         self._folder, self._key = runtime.attempt.run.path, runtime.attempt.claim.key
         self._heard: set[str] = set()
         self._orders: queue.SimpleQueue[str | threading.Event | None] = queue.SimpleQueue()
+        self._samples: list[Sample] = []
+        self._looked, self._used = time.monotonic(), time.process_time()
+        self._next = self._looked + _EACH
         self._thread = threading.Thread(target=self._serve, name="nbresume-post", daemon=True)
 
     def start(self) -> None:
@@ -51,6 +67,8 @@ class Post:
         self._orders.put(None)
         if self._thread.ident is not None:
             self._thread.join()
+        with contextlib.suppress(OSError):  # it names this claim, and nobody believes it once that is over
+            drop_status(self._folder)
 
     def interrupted(self) -> None:
         """Ask for a stop at the next boundary, and say so; from a signal's handler."""
@@ -80,10 +98,34 @@ class Post:
             self._tell(text, lead="\n" if sys.stdout.isatty() else "")
 
     def _look(self) -> None:
+        self._notice_sleep()
+        if time.monotonic() >= self._next and self._runtime.live:
+            self._say_where()
         for request in requests_to(self._folder, self._key):
             if request.ident not in self._heard:
                 self._heard.add(request.ident)
                 self._take(request)
+
+    def _notice_sleep(self) -> None:
+        here, used = time.monotonic(), time.process_time()
+        late = here - self._looked - PERIOD
+        # A call that holds the interpreter for long makes this thread late as well, but it uses the processor.
+        if late > _LATE and used - self._used < _IDLE * late:
+            self._attempt.slept(late)
+        self._looked, self._used = here, used
+
+    def _say_where(self) -> None:
+        began = time.monotonic()
+        facts = {"active": self._attempt.active(), **self._runtime.progress()}
+        self._samples += samples_of([facts])
+        if len(self._samples) > _MOST:
+            del self._samples[1::2]
+        rate = rate_of(self._samples)
+        told = {"label": rate.label, "per_second": rate.per_second, "left": rate.left} if rate else None
+        status = {"attempt": self._attempt.number, "key": self._key, "at": now(), **facts, "rate": told}
+        with contextlib.suppress(OSError):  # whoever looks sees that it is old
+            publish_status(self._folder, status)
+        self._next = began + max(_EACH, (time.monotonic() - began) / _SHARE)
 
     def _take(self, request: Request) -> None:
         with contextlib.suppress(OSError):  # a disk that keeps it: it has been heard, and is not heard twice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._capture import (
@@ -78,7 +78,7 @@ class Saving:
             told=self._tell_cut,
             sign=signer(run.id),
         )
-        self.log = OutputLog(run.path / "log.txt")
+        self.log = OutputLog(run.path / "log.txt", number)
         self.cut: list[Excess] = []
         self.data = DataGate()
         self.claim, self._tell = claim, tell
@@ -87,7 +87,7 @@ class Saving:
         self._seq = self.commits.next_seq
         self._told: set[str] = set()
         self._unnoted: list[Json] = []
-        self._active = 0.0
+        self._active = self._slept = 0.0
         self._since = time.monotonic()
 
     # ------------------------------------------------------------------ life
@@ -122,6 +122,16 @@ class Saving:
         with self.log.quiet():
             self._tell(text)
 
+    # ------------------------------------------------------------------ how long it has worked
+
+    def active(self) -> float:
+        """Return the seconds that the run has worked, in all attempts that led here."""
+        return self._active + time.monotonic() - self._since - self._slept
+
+    def slept(self, seconds: float) -> None:
+        """Learn that this process stood still for so long, as a stopped one does."""
+        self._slept += seconds
+
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(
@@ -132,7 +142,7 @@ class Saving:
         advanced: Mapping[int, Iteration],
         *,
         behind: bool,
-        asked: Sequence[str] = (),
+        told: Json,
     ) -> bool:
         """Save the state at a boundary.
 
@@ -142,8 +152,8 @@ class Saving:
             Where the run stands.
         behind : bool
             Whether the loop may go on before the snapshot is committed.
-        asked : sequence of str
-            Ids of the requests that it answers.
+        told : dict
+            What else the journal says of it.
 
         Returns
         -------
@@ -163,7 +173,7 @@ class Saving:
         self.claim.check()
         self._check_replays(stack, guards, advanced)
         selection = self.scope.select(stack, units, guards)
-        _, in_flight = self.commit(stack, selection, rng, began, behind=behind, asked=asked)
+        _, in_flight = self.commit(stack, selection, rng, began, behind=behind, told=told)
         self._announce(selection)
         return in_flight
 
@@ -217,7 +227,7 @@ class Saving:
         began: float,
         *,
         behind: bool = False,
-        asked: Sequence[str] = (),
+        told: Json | None = None,
         **more: Any,
     ) -> tuple[Json, bool]:
         """Stage a snapshot and commit it, or leave that to go on; returns what it tells of itself, and which it was."""
@@ -239,7 +249,7 @@ class Saving:
             "readers": self.files.reader_positions(),
             "log": self.log.length(),
             "bars": self.scope.bars(),
-            "active": self._active + time.monotonic() - self._since,
+            "active": self.active(),
             **more,
         }
         found, writer = selection.captured, self.commits.writer
@@ -249,8 +259,7 @@ class Saving:
         self._seq += 1
         where = "the end" if meta.get("end") else describe(cursor)
         facts: Json = {"where": where, "loops": loops_of(cursor), "sizes": meta["sizes"]}
-        if asked:
-            facts["asked"] = list(asked)
+        facts |= {"active": round(meta["active"], 3), **(told or {})}
         if staged.is_copied:
             self.commits.behind(staged, facts, began)
         else:

@@ -10,8 +10,9 @@ from typing import Any
 
 from .._card import View
 from .._lineage import Lineage
-from .._store import RunFolder, Store, disk_use
+from .._store import RunFolder, Store, disk_use, read_status
 from ..errors import StoppedError
+from ._pace import Rate, rate_of, samples_of
 
 _TAIL = 12
 _WHOLE = 1 << 26
@@ -46,17 +47,37 @@ def glance(run: RunFolder) -> View:
     """Look at where a run stands and what it takes, as a line of a long list tells it."""
     lineage = run.lineage()
     facts: dict[str, Any] = dict(lineage.last_snapshot)
+    # A running attempt is further than its last snapshot, and says where.
+    status = read_status(run.path) if lineage.state == "running" else {}
+    live = status or facts
     return View(
         name=run.name,
         id=run.id,
         lineage=lineage,
         state=lineage.state,
-        where=str(facts.get("where", "")),
-        loops=tuple((str(label), int(count), total) for label, count, total in facts.get("loops", ())),
+        where=str(live.get("where", "")),
+        loops=tuple((str(label), int(count), total) for label, count, total in live.get("loops", ())),
         snapshot=facts,
         snapshot_at=lineage.last_snapshot_at,
         disk=disk_use(run.path),
+        **_pace(run, lineage, status),
     )
+
+
+def _pace(run: RunFolder, lineage: Lineage, status: dict[str, Any]) -> dict[str, Any]:
+    """Tell how long a run has worked, how fast it goes and how long it will take, as far as that is known."""
+    if lineage.state not in ("running", "interrupted"):
+        return {}
+    told = status.get("rate")
+    rate = Rate(str(told["label"]), float(told["per_second"]), told["left"]) if told else None
+    known = [event.facts for event in run.events() if event.kind == "snapshot"]
+    rate = rate or rate_of(samples_of([*known, *([status] if status else [])]))
+    last = status or (known[-1] if known else {})
+    found: dict[str, Any] = {"stands_at": str(status.get("at", "")), "active": last.get("active")}
+    if rate is not None:
+        found["rate"] = (rate.label, rate.per_second)
+        found["seconds_left"] = None if last.get("more") else rate.left
+    return found
 
 
 def views(store: Store) -> list[View]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._signatures import check_signatures, trust_run, verified
     from ._snapshot import Snapshot, base_of, with_bases
     from ._staging import Staged
+    from ._status import drop_status, publish_status, read_status
     from ._trust import signer
     from ._writer import Writer
 
@@ -40,12 +41,15 @@ __all__ = [
     "disk_use",
     "drop_old_requests",
     "drop_request",
+    "drop_status",
     "elsewhere",
     "enter",
     "fleeting",
     "pin",
     "pinned",
     "prune",
+    "publish_status",
+    "read_status",
     "repair",
     "requests_to",
     "signer",
@@ -69,6 +73,7 @@ __getattr__, __dir__ = attach(
         "_signatures": "check_signatures trust_run verified",
         "_snapshot": "Snapshot base_of with_bases",
         "_staging": "Staged",
+        "_status": "drop_status publish_status read_status",
         "_trust": "signer",
         "_writer": "Writer",
     },

@@ -8,6 +8,8 @@
         snapshots/        complete HDF5 files, they appear by rename
         latest            advisory; never trusted over a verified file
         log.txt           what the cell printed
+        log.jsonl         which attempt did so, when and where
+        status.json       where a running attempt stands
         aside/            what was cut from the user's files
         files/            copies of them, by digest
         files.jsonl       what was done to them since a snapshot
