@@ -457,7 +457,7 @@ def test_the_resume_says_from_where_and_the_journal_says_all(tmp_path):
     (run,) = Store(tmp_path / ".nbresume")
     (resumed,) = [event for event in run.events() if event.kind == "resumed"]
     assert resumed.attempt == 2
-    assert set(resumed.facts) == {"snapshot", "where", "cursor", "rng"}
+    assert set(resumed.facts) == {"snapshot", "where", "cursor", "rng", "log"}
     assert resumed.facts["cursor"] == [["e", 1, 3], ["b", 1, 3]]
     assert resumed.facts["snapshot"] == "0001-00000007"
     assert [event.kind for event in run.events()][-2:] == ["reconciled", "completed"]
