@@ -45,6 +45,7 @@ class OutputLog:
         self._list = list_of(path)
         self._attempt = attempt
         self._marks: IO[bytes] | None = None
+        self._is_new_line = True
         self._marked: tuple[list[list[Any]], float] = ([], 0.0)
         self._file: IO[bytes] | None = None
         self._stream: Any = None
@@ -114,11 +115,13 @@ class OutputLog:
         """Append to the log; a full disk must not end the user's cell because of a copy."""
         if self._file is not None and not self.muted and threading.get_ident() not in self._quiet:
             with contextlib.suppress(OSError):
-                self._mark()
+                if self._is_new_line:
+                    self._mark()
+                self._is_new_line = text[-1:] == "\n" if text else self._is_new_line
                 self._file.write(text.encode("utf-8", "backslashreplace"))
 
     def _mark(self) -> None:
-        """Tell of what comes now where it comes from, unless the mark before says the same."""
+        """Tell of the line that begins now where it comes from, unless the mark before says the same."""
         position, at = self.position(), time.time()
         if self._file is None or self._marks is None or (position == self._marked[0] and at < self._marked[1] + _SAME):
             return
