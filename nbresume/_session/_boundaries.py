@@ -18,8 +18,8 @@ from ._functions import Functions
 from ._guard import Guard
 from ._iterables import Iteration
 from ._path import Path
-from ._telling import stopped_at
 from ._progress import facts_of
+from ._telling import stopped_at
 
 _COUNTED = ("for", "while", "point")
 _TRIES = 1
