@@ -68,12 +68,13 @@ def test_a_kernel_that_stood_still_while_another_took_over_does_no_harm_when_it_
         assert ", attempt 2, from" in told
         values = second.values("log", "i")
         (run,) = Store(tmp_path / ".nbresume")
-        before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != "log.txt"}
+        logs = ("log.txt", "log.jsonl")
+        before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name not in logs}
         os.kill(first.pid, signal.SIGCONT)
         told, error = first.finish(running)
         assert error.startswith("BusyError"), told + error
         assert "taken this run over" in error
-        after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != "log.txt"}
+        after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name not in logs}
         assert after == before
         assert second.run("%nbresume show t")[1] == ""
     lineage = run.lineage()

@@ -68,7 +68,8 @@ class Post:
         if self._thread.ident is not None:
             self._thread.join()
         with contextlib.suppress(OSError):  # it names this claim, and nobody believes it once that is over
-            drop_status(self._folder)
+            if self._attempt.claim.holds():
+                drop_status(self._folder)
 
     def interrupted(self) -> None:
         """Ask for a stop at the next boundary, and say so; from a signal's handler."""
@@ -124,7 +125,8 @@ class Post:
         told = {"label": rate.label, "per_second": rate.per_second, "left": rate.left} if rate else None
         status = {"attempt": self._attempt.number, "key": self._key, "at": now(), **facts, "rate": told}
         with contextlib.suppress(OSError):  # whoever looks sees that it is old
-            publish_status(self._folder, status)
+            if self._attempt.claim.holds():
+                publish_status(self._folder, status)
         self._next = began + max(_EACH, (time.monotonic() - began) / _SHARE)
 
     def _take(self, request: Request) -> None:

@@ -109,11 +109,11 @@ class Saving:
             self.claim.leave()
 
     def warn(self, text: str, **facts: bool) -> None:
-        """Say a warning, and note it: with the next one, where the disk takes nothing now."""
+        """Say a warning, and note it, as long as the run is ours; with the next one, where the disk takes nothing now."""
         self.tell(f"{self.run.name}: {text}")
         self._unnoted.append({"text": text, **facts})
         with contextlib.suppress(StoreError):
-            while self._unnoted:
+            while self._unnoted and self.claim.holds():
                 self.run.note("warned", self.number, **self._unnoted[0])
                 del self._unnoted[0]
 
