@@ -124,8 +124,10 @@ def carries_state(obj: Any) -> bool:
 def _contents(function: types.FunctionType) -> list[Any]:
     """Return what the closure of a function holds; a variable that it rebinds counts as changing."""
     found: list[Any] = []
+    if not function.__closure__:
+        return found
     rebinds = {i.argval for i in dis.get_instructions(function.__code__) if i.opname == "STORE_DEREF"}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
         with contextlib.suppress(ValueError):
             found.append([] if name in rebinds else cell.cell_contents)
     return found

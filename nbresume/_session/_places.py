@@ -25,6 +25,8 @@ class Places:
 
     def _home(self, place: str) -> tuple[Mapping[str, Any], str, Any]:
         """Return the names that hold a place, its key there, and the owner to set it on."""
+        if place.isidentifier():  # nearly all are, and each boundary asks for each
+            return self.namespace, place, None
         module, _, name = place.rpartition(":")
         if module:
             owner: Any = sys.modules.get(module)
