@@ -109,7 +109,7 @@ class Saving:
             self.claim.leave()
 
     def warn(self, text: str, **facts: bool) -> None:
-        """Say a warning, and note it, as long as the run is ours; with the next one, where the disk takes nothing now."""
+        """Say a warning, and note it while the run is ours; with the next one, where the disk takes nothing now."""
         self.tell(f"{self.run.name}: {text}")
         self._unnoted.append({"text": text, **facts})
         with contextlib.suppress(StoreError):
