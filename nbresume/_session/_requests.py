@@ -6,6 +6,7 @@ is over is refused by name. Only what is known is answered.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ from .._events import Event
 from .._lineage import Attempt
 from .._store import Request, RequestWord, RunFolder, ask, drop_request, requests_to
 from .._types import Json
-from ..errors import StoppedError
+from ..errors import StoppedError, StoreError
 
 _STEP = 0.2
 _SHARE = 0.05
@@ -45,6 +46,8 @@ def stop_run(run: RunFolder, *, attempt: int | None = None, wait: float | None =
     ------
     StoppedError
         When the run is not running, or the attempt that was meant is over.
+    StoreError
+        When its folder takes no request.
     """
     return _ask(run, "stop", attempt, wait)
 
@@ -63,7 +66,11 @@ def _ask(run: RunFolder, word: RequestWord, attempt: int | None, wait: float | N
         raise StoppedError(
             f"{run.id} is in attempt {number} by now, and attempt {attempt} is over. Nothing was changed"
         )
-    request = ask(run.path, word, number)
+    try:
+        request = ask(run.path, word, number)
+    except OSError as error:
+        why = str(error) if isinstance(error, StoreError) else f"nothing can be written there: {error.strerror}"
+        raise StoreError(f"{run.id} can't be {_WANTS[word]}: {why}", str(run.path)) from error
     if request is None:
         raise StoppedError(f"attempt {number} of {run.id} has just ended, or another is about to begin: look again")
     facts: Json = {"name": run.name, "id": run.id, "attempt": request.attempt, "request": request.ident}
@@ -98,7 +105,8 @@ def _outcome(run: RunFolder, word: RequestWord, request: Request) -> tuple[str, 
         return f"snapshot {known['snapshot']} at {known['where']}", {"outcome": "done", **known}
     if found is None or not found.how:
         return None
-    drop_request(run.path, request)  # nobody is left who could hear it
+    with contextlib.suppress(OSError):  # nobody is left who could hear it
+        drop_request(run.path, request)
     if found.how == "stop" and done is not None:
         return f"stopped at {known['where']}, snapshot {known['snapshot']}", {"outcome": "done", **known}
     if found.how == "stop" and word == "stop":
