@@ -510,6 +510,7 @@ def alarms():
 
 def test_seconds_set_the_flag_by_themselves_and_only_once_they_have_passed():
     """An iteration reads one attribute and no clock."""
+    until(lambda: not alarms())  # those of other tests have ended
     pace = Pace(Every.parse("0.1s"))
     assert pace.wants()
     for _ in range(3):
@@ -545,6 +546,7 @@ def test_auto_with_the_real_clock_waits_as_long_as_was_earned():
 
 
 def test_a_wait_longer_than_any_timeout_is_one():
+    until(lambda: not alarms())  # those of other tests have ended
     pace = Pace(Every.parse("99999999999999999h"))
     assert pace.wants()
     pace.taken(0.0)
@@ -556,6 +558,7 @@ def test_a_wait_longer_than_any_timeout_is_one():
 
 
 def test_stop_leaves_no_thread_behind():
+    until(lambda: not alarms())  # those of other tests have ended
     pace = Pace(Every.parse("1h"))
     assert pace.wants()
     pace.taken(0.0)
@@ -566,6 +569,7 @@ def test_stop_leaves_no_thread_behind():
 
 
 def test_a_rule_of_counts_starts_no_thread():
+    until(lambda: not alarms())  # those of other tests have ended
     pace = Pace(Every.parse("2"))
     assert pace.wants()
     pace.taken(0.0)
