@@ -159,7 +159,8 @@ class Bench:
         change : str
             Statement between two boundaries; may use ``turn``.
         sync : bool
-            Commit before the next iteration. Else the commit behind the loop is waited for outside the clock.
+            Commit before the next iteration. What goes on behind the loop is waited for outside the clock: the commit,
+            or with ``sync`` only its reading back and the removal of older ones.
         rounds : int, optional
             How many pairs; default: those of the bench.
         """
@@ -169,7 +170,7 @@ class Bench:
         mode = sync_option() if sync else ""
         cell = BOUNDARIES.format(
             turns=turns + turns % 2,
-            settle="pass" if sync else "settle('measured', turn)",
+            settle="settle('measured', turn)",
             plain=f"{plain.__name__}({', '.join(names)})",
             change=change,
         )
