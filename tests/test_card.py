@@ -464,7 +464,7 @@ def test_an_end_is_told_with_what_is_known_of_it(view):
         ]
     )
     shown = text(replace(view, lineage=lineage), NOW)
-    assert "vanished (the process ended without a word)" in shown
+    assert "vanished (without a last word)" in shown
     assert "exception (ValueError: bad" in shown
     assert "/home/me" not in shown
 

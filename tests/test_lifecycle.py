@@ -345,7 +345,7 @@ def test_how_an_attempt_ended_is_told_as_far_as_it_is_known(tmp_path, end):
     lineage = run.lineage()
     assert (lineage.state, lineage.cause, lineage.attempts[0].why) == ("interrupted", *ENDS[end])
     shown = text(view(run))
-    assert (ENDS[end][1] or "the process ended without a word") in shown or end == "raise KeyboardInterrupt"
+    assert (ENDS[end][1] or "without a last word") in shown or end == "raise KeyboardInterrupt"
     (tmp_path / "go").touch()
     assert attempt(setup, code, tmp_path, names=["log"]).values["log"][1] == "[0, 1, 2]"
 

@@ -68,3 +68,43 @@ def test_load_run_kill_restart_continue(tmp_path):
     assert second.child.match[1] == "True"
     assert "completed" in second.say("%nbresume runs") + second.say("%nbresume runs")
     second.child.close(force=True)
+
+
+def test_an_interrupt_stops_at_the_boundary_and_the_word_supersedes(tmp_path):
+    """Ctrl-C is answered in words at once, and by one line in place of a traceback; the other answer needs its word."""
+    cell = "%%resumable t --vars log --every 1\n" + LOOP
+    first = Terminal(tmp_path)
+    first.say("import random, time; random.seed(3); log = []")
+    first.say("%load_ext nbresume")
+    first.type_cell(cell)
+    first.child.expect("reached four")
+    first.child.sendintr()
+    first.child.expect("t: stopping at the next boundary, with a snapshot. Interrupt once more to stop at once")
+    first.child.expect(
+        r"KeyboardInterrupt: t stopped at a boundary, i (\d+) of 60 done, with a snapshot\. Run the cell"
+    )
+    done = int(first.child.match[1])
+    assert "Traceback" not in first.child.before
+    first.child.sendline("print('stands', len(log), 'end')")
+    first.child.expect(r"stands (\d+) end")
+    assert int(first.child.match[1]) == done < 60
+    os.kill(first.child.pid, signal.SIGKILL)
+    first.child.close(force=True)
+
+    second = Terminal(tmp_path)
+    second.say("import random, time; random.seed(4); log = []")
+    told = second.say("%load_ext nbresume")
+    assert "interrupted (stop)" in told
+    assert f"i {done} of 60 done" in told
+    assert "\x1b" not in told
+    assert "starts a new run" in second.say("%nbresume supersede t")
+    second.type_cell(cell)
+    second.child.expect("t: a new run; t-[0-9a-f]+ is kept and marked superseded")
+    second.child.expect(PROMPT)
+    second.child.sendline("random.seed(4); print('equal', log == [(i, random.random()) for i in range(60)], 'end')")
+    second.child.expect(r"equal (\w+) end")
+    assert second.child.match[1] == "True"
+    runs = second.say("%nbresume runs") + second.say("%nbresume runs")
+    assert "superseded" in runs
+    assert "completed" in runs
+    second.child.close(force=True)

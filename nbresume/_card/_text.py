@@ -100,7 +100,7 @@ def _offer(view: View) -> list[str]:
             supersede,
         ]
     return [
-        f"  Run %%resumable {view.name} again (Shift+Enter) to continue it, after the cells above it.",
+        f"  Run %%resumable {view.name} again to continue it, after the cells above it.",
         supersede,
     ]
 

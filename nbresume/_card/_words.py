@@ -174,7 +174,7 @@ def changes(lineage: Lineage) -> list[tuple[int, Change]]:
 
 def ending(attempt: Attempt) -> str:
     """Tell how an attempt ended, with what is known of it and no more."""
-    why = "the process ended without a word" if attempt.how == "vanished" else public(attempt.why)
+    why = "without a last word" if attempt.how == "vanished" else public(attempt.why)
     return f"{attempt.how} ({why})" if why else attempt.how or "running"
 
 

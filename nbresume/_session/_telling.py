@@ -63,8 +63,8 @@ def stopped_at(name: str, where: str, *, is_saved: bool) -> StopAtBoundary:
     is_saved : bool
         Whether a snapshot could be taken there.
     """
-    saved = "a snapshot is there" if is_saved else "no snapshot could be taken there, so the one before counts"
-    return StopAtBoundary(f"{name} stopped at a boundary, {where}; {saved}. Run the cell again to continue it")
+    saved = "with a snapshot" if is_saved else "but no snapshot could be taken there: the one before counts"
+    return StopAtBoundary(f"{name} stopped at a boundary, {where}, {saved}. Run the cell again to continue it")
 
 
 def changed_error(name: str, differences: Sequence[str], *, why: str, obstacle: str, when: str) -> ChangedError:
