@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -255,3 +256,34 @@ def test_a_long_silent_iteration_gives_signs_of_life(tmp_path, looking):
         (tmp_path / "go").touch()
         _, error = kernel.finish(cell)
         assert not error
+
+
+FLOOD = """
+for i in range(200):
+    for line in range(100):
+        print("line", 100 * i + line)
+    history.append(i)
+"""
+
+
+def test_a_flood_of_output_is_whole_in_the_log_and_the_end_is_told_without_unpickling(tmp_path):
+    """A server drops what comes too fast. The card adds little to it, and nothing of the run hangs on it."""
+    with Kernel(tmp_path) as kernel:
+        kernel.run(SETUP)
+        cell = kernel.send(magic() + FLOOD)
+        times = []
+        while True:
+            told = kernel.client.get_iopub_msg(timeout=LIMIT)
+            if told["parent_header"].get("msg_id") == cell:
+                times += [told["header"]["date"]] if told["msg_type"] in ("display_data", "update_display_data") else []
+                if told["content"].get("execution_state") == "idle":
+                    break
+    # At the beginning, at the end, and at most four in a second between.
+    assert len(times) <= 2 + 4 * (1 + (times[-1] - times[0]).total_seconds())
+    (run,) = (tmp_path / ".nbresume").glob("t-*")
+    assert (run / "log.txt").read_text() == "".join(f"line {n}\n" for n in range(20_000))
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    assert events[-1]["event"] == "completed"
+    page = max((run / "snapshots").glob("*.h5")).read_bytes()[:4096].split(b"\n")
+    assert page[0] == b"nbresume snapshot, format 1"
+    assert json.loads(page[2])["digests"]

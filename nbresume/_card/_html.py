@@ -163,9 +163,9 @@ def _facts(view: View, now: str) -> Markup:
     if view.snapshot_at:
         told = tag("span", age(view.snapshot_at, now), title=stamp(view.snapshot_at))
         where = view.snapshot.get("where")
-        at = f"at {public(str(where))}" if where and where != view.where and view.state != "completed" else ""
-        more = "".join(f" · {fact}" for fact in (*snapshot_facts(view), at) if fact)
-        rows.append((_quiet("last snapshot"), join(told, more)))
+        rows.append((_quiet("last snapshot"), join(told, "".join(f" · {fact}" for fact in snapshot_facts(view)))))
+        if where and where != view.where and view.state != "completed":
+            rows.append((_quiet("saved up to"), str(where)))
     elif view.state in ("running", "interrupted"):
         rows.append((_quiet("last snapshot"), "none yet"))
     if exposed := exposure(view):
@@ -190,9 +190,10 @@ def _attempts(view: View, now: str) -> Markup:
 def _attempt_row(view: View, index: int, now: str) -> list[str]:
     attempt = view.lineage.attempts[index]
     how = tag("span", ending(attempt), title=stamp(attempt.ended))
-    # Where it had come to is where the next one went on; the last one's place stands at the top.
-    following = view.lineage.attempts[index + 1].resumed_from if index + 1 < len(view.lineage.attempts) else view.where
-    where = f" after {public(attempt.where)}" if attempt.where not in ("", following, "the end") else ""
+    # Where it had come to is where the next one went on, unless that one fell back.
+    following = view.lineage.attempts[index + 1 : index + 2]
+    fell_back = bool(following) and attempt.where not in ("", following[0].resumed_from)
+    where = f" after {public(attempt.where)}" if fell_back else ""
     started = tag("span", age(attempt.started, now), style="white-space: nowrap", title=stamp(attempt.started))
     begun = attempt.resumed_from or "launched"
     kept = f"{view.kept.get(attempt.number, 0):,}"

@@ -117,6 +117,9 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
     if view.snapshot_at:
         when = f"{age(view.snapshot_at, now)} ({stamp(view.snapshot_at)})"
         yield "last snapshot", ", ".join([when, *snapshot_facts(view)])
+        where = str(view.snapshot.get("where", ""))
+        if where not in ("", view.where) and view.state != "completed":
+            yield "saved up to", where
     elif view.state in ("running", "interrupted"):
         yield "last snapshot", "none yet"
     if told_of := exposure(view):
