@@ -512,14 +512,14 @@ def test_the_pace_is_told_in_a_unit_that_can_be_read(view, rate, told):
 
 def test_what_is_left_and_what_was_worked_is_active_time(view):
     going = replace(view, state="running", rate=("batch", 3.0), seconds_left=4520.0, active=7412.0)
-    assert "3 batch/s · about 1 h 15 min left · worked 2 h 03 min" in html(going, now=NOW)
-    assert "3 batch/s, about 1 h 15 min left, worked 2 h 03 min" in text(going, NOW)
+    assert "3 batch/s · about 1 h 15 min left · 2 h 03 min of work done" in html(going, now=NOW)
+    assert "3 batch/s, about 1 h 15 min left, 2 h 03 min of work done" in text(going, NOW)
     waits = replace(going, state="interrupted")
     assert "about 1 h 15 min of work left" in html(waits, now=NOW)
     assert "about 1 h 15 min of work left" in text(waits, NOW)
     done = replace(view, state="completed", snapshot={**SNAPSHOT, "active": 7412.0})
-    assert "worked 2 h 03 min" in html(done, now=NOW)
-    assert "worked 2 h 03 min" in text(done, NOW)
+    assert "2 h 03 min of work" in html(done, now=NOW)
+    assert "2 h 03 min of work" in text(done, NOW)
 
 
 def test_the_newest_snapshot_is_told_with_what_the_loop_waited_and_what_was_seen_of_its_file(view):

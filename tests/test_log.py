@@ -157,6 +157,6 @@ def test_the_log_is_complete_although_nobody_listened_and_the_kernel_was_killed(
     found = lines(Store(tmp_path / ".nbresume"))
     assert [one["where"] for one in found if one["kind"] == "printed"] == [f"i {i + 1}/4000" for i in range(4000)]
     assert [one["text"] for one in found if one["kind"] == "ends"] == [
-        "vanished (the process ended without a word)",
+        "vanished (without a last word)",
         "completed",
     ]

@@ -27,6 +27,7 @@ from ._words import (
     exposure,
     fraction,
     pace,
+    pace_label,
     percent,
     plural,
     public,
@@ -171,7 +172,7 @@ def _facts(view: View, now: str) -> Markup:
     if exposed := exposure(view):
         rows.append((tag("b", "not protected", style=f"color: {COLOURS['interrupted']}"), exposed))
     if pace(view) and not _progress(view):
-        rows.append((_quiet("pace"), " · ".join(pace(view))))
+        rows.append((_quiet(pace_label(view)), " · ".join(pace(view))))
     if view.disk:
         rows.append((_quiet("on disk"), size(view.disk)))
     rows += [(_quiet(what), told) for what, told in closeout(view.lineage)]

@@ -16,6 +16,7 @@ from ._words import (
     exposure,
     fraction,
     pace,
+    pace_label,
     percent,
     plural,
     public,
@@ -113,7 +114,7 @@ def _facts(view: View, now: str) -> Iterator[tuple[str, str]]:
         full = int(done * _BAR)
         yield "progress", f"[{'#' * full}{'-' * (_BAR - full)}] {percent(view)}"
     if told := pace(view):
-        yield "pace", ", ".join(told)
+        yield pace_label(view), ", ".join(told)
     if view.snapshot_at:
         when = f"{age(view.snapshot_at, now)} ({stamp(view.snapshot_at)})"
         yield "last snapshot", ", ".join([when, *snapshot_facts(view)])

@@ -151,8 +151,13 @@ def pace(view: View) -> list[str]:
         found.append(f"about {duration(view.seconds_left)} {'' if view.state == 'running' else 'of work '}left")
     worked = view.active if view.active is not None else fact(view.snapshot, "active")
     if worked is not None and worked >= 1:
-        found.append(f"worked {duration(worked)}")
+        found.append(f"{duration(worked)} of work{' done' if view.state != 'completed' else ''}")
     return found
+
+
+def pace_label(view: View) -> str:
+    """Name what ``pace`` tells."""
+    return "active time" if view.rate is None and view.seconds_left is None else "pace"
 
 
 def _rate(label: str, per_second: float) -> str:

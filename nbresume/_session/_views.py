@@ -47,9 +47,9 @@ def glance(run: RunFolder) -> View:
     """Look at where a run stands and what it takes, as a line of a long list tells it."""
     lineage = run.lineage()
     facts: dict[str, Any] = dict(lineage.last_snapshot)
-    # A running attempt is further than its last snapshot, and says where.
+    # A running attempt is further than its last snapshot, and says where; unless it has just taken one.
     status = read_status(run.path) if lineage.state == "running" else {}
-    live = status or facts
+    live = status if str(status.get("at", "")) >= lineage.last_snapshot_at else facts
     return View(
         name=run.name,
         id=run.id,
