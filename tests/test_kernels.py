@@ -245,7 +245,9 @@ def test_a_long_silent_iteration_gives_signs_of_life(tmp_path, looking):
         beats = 0
         while beats < 5:
             told = kernel.client.get_iopub_msg(timeout=LIMIT)
-            beats += told["msg_type"] == "update_display_data" and told["parent_header"].get("msg_id") == cell
+            if told["msg_type"] != "update_display_data" or told["parent_header"].get("msg_id") != cell:
+                continue
+            beats += 1
             if looking == "is not possible" and beats == 1:
                 (log,) = (tmp_path / ".nbresume").glob("t-*/log.txt")
                 log.rename(log.with_name("kept"))
