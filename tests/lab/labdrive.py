@@ -1,4 +1,4 @@
-"""Hands and eyes for a real JupyterLab in a real Chromium.
+"""Hands and eyes for real front ends in a real Chromium: JupyterLab, and Notebook 7.
 
 Whoever reads a test that uses this should see what a person does: open a notebook, run a cell, press a button, look.
 Waiting is always for something that can be seen, never for a time.
@@ -11,24 +11,67 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import nbformat
 import psutil
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 PATIENCE = 60.0
 """Seconds until something is taken for broken; a busy machine is slow."""
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """What a notebook is opened with.
+
+    Attributes
+    ----------
+    name : str
+        As the option ``--front-end`` takes it.
+    module : str
+        What ``python -m`` starts.
+    place : str
+        Where its server opens a notebook.
+    python : str
+        Environment variable that names the Python of server and kernel; empty for the one that runs the tests.
+    hears_while_busy : bool
+        Whether a click reaches the kernel while a cell runs.
+    """
+
+    name: str
+    module: str
+    place: str
+    python: str = ""
+    hears_while_busy: bool = True
+
+    def interpreter(self) -> str:
+        """Return the Python that it runs on."""
+        return os.environ[self.python] if self.python else sys.executable
+
+
+FRONT_ENDS = {
+    one.name: one
+    for one in (
+        FrontEnd("lab", "jupyterlab", "lab/tree/{}"),
+        FrontEnd("notebook", "notebook", "notebooks/{}"),
+        FrontEnd("lab-4.2", "jupyterlab", "lab/tree/{}", "NBRESUME_LAB42_PYTHON", hears_while_busy=False),
+    )
+}
 
 
 def until(look: Callable[[], _T | None], what: str, patience: float = PATIENCE) -> _T:
@@ -50,10 +93,12 @@ def write_notebook(path: Path, cells: Sequence[str]) -> None:
 
 
 class LabServer:
-    """JupyterLab over one folder, with a home of its own in another."""
+    """The server of a front end over one folder, with a home of its own in another."""
 
-    def __init__(self, folder: Path, home: Path, *, theme: str = "JupyterLab Light") -> None:
-        self._folder, self._home = folder, home
+    def __init__(
+        self, folder: Path, home: Path, *, theme: str = "JupyterLab Light", front_end: FrontEnd = FRONT_ENDS["lab"]
+    ) -> None:
+        self.folder, self._home, self.front_end = folder, home, front_end
         self._token = secrets.token_hex(8)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -76,7 +121,7 @@ class LabServer:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        kernels = self.kernels()
+        kernels = self._kernels()
         self._process.terminate()
         try:
             self._process.wait(20)
@@ -90,19 +135,39 @@ class LabServer:
 
     def url(self, notebook: str) -> str:
         """Return where a notebook is opened."""
-        return f"{self._address}/lab/tree/{notebook}?token={self._token}"
+        return f"{self._address}/{self.front_end.place.format(notebook)}?token={self._token}"
 
-    def sessions(self) -> list[dict[str, Any]]:
-        """Return the notebooks that have a kernel, as the server knows them."""
+    def session(self, notebook: str) -> dict[str, Any] | None:
+        """Return what the server knows of a notebook's kernel, if it has one."""
+        return next((one for one in self._ask("sessions") if one["path"] == notebook), None)
+
+    def kernel(self, notebook: str) -> psutil.Process | None:
+        """Return the process of a notebook's kernel, while it is alive."""
+        session = self.session(notebook)
+        ident = session["kernel"]["id"] if session else "no kernel"
+        return next((one for one in self._kernels() if ident in " ".join(one.cmdline())), None)
+
+    def interrupt(self, notebook: str) -> None:
+        """Interrupt a notebook's kernel, as the front end's button does it."""
+        session = self.session(notebook)
+        assert session is not None
+        self._ask(f"kernels/{session['kernel']['id']}/interrupt", "POST")
+
+    def shut_down(self, notebook: str) -> None:
+        """End a notebook's kernel."""
+        session = self.session(notebook)
+        if session is not None:
+            self._ask(f"sessions/{session['id']}", "DELETE")
+
+    def _ask(self, what: str, method: str = "GET") -> Any:
         request = urllib.request.Request(
-            f"{self._address}/api/sessions", headers={"Authorization": f"token {self._token}"}
+            f"{self._address}/api/{what}", headers={"Authorization": f"token {self._token}"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            found: list[dict[str, Any]] = json.load(answer)
-        return found
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            told = answer.read()
+        return json.loads(told) if told else None
 
-    def kernels(self) -> list[psutil.Process]:
-        """Return the processes of the kernels that are alive."""
+    def _kernels(self) -> list[psutil.Process]:
         children = psutil.Process(self._process.pid).children(recursive=True)
         return [child for child in children if _is_kernel(child)]
 
@@ -110,16 +175,17 @@ class LabServer:
         if self._process.poll() is not None:
             raise RuntimeError((self._home / "server.log").read_text()[-3000:])
         try:
-            self.sessions()
+            self._ask("sessions")
         except OSError:
             return False
         return True
 
     def _command(self) -> list[str]:
         port = self._address.rpartition(":")[2]
+        start = (self.front_end.interpreter(), "-m", self.front_end.module)
         return [
-            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
-            *("--ServerApp.port_retries=0", f"--ServerApp.root_dir={self._folder}"),
+            *(*start, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
+            *("--ServerApp.port_retries=0", f"--ServerApp.root_dir={self.folder}"),
             f"--IdentityProvider.token={self._token}",
         ]
 
@@ -144,36 +210,72 @@ def _is_kernel(process: psutil.Process) -> bool:
         return False
 
 
-class Lab:
-    """A browser with one notebook open."""
-
-    def __init__(self, server: LabServer, notebook: str, *, width: int = 1100, height: int = 1000, scale: int = 1):
-        self.server, self._notebook = server, notebook
-        self._view = {"viewport": {"width": width, "height": height}, "device_scale_factor": scale}
+class Browser:
+    """A Chromium that opens notebooks, each in a window of its own."""
 
     def __enter__(self) -> Self:
         self._playwright = sync_playwright().start()
         try:
-            self._browser = self._playwright.chromium.launch(
-                executable_path=os.environ.get("NBRESUME_CHROMIUM") or shutil.which("chromium"),
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+            self.chromium: Chromium = self._playwright.chromium.launch(
+                executable_path=os.environ.get("NBRESUME_CHROMIUM") or shutil.which("chromium"), args=_FLAGS
             )
-            self.page: Page = self._browser.new_context(**self._view).new_page()
+        except BaseException:
+            self._playwright.stop()
+            raise
+        expect.set_options(timeout=PATIENCE * 1000)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.chromium.close()
+        self._playwright.stop()
+
+
+class Lab:
+    """A window with one notebook open; without a browser it has one of its own."""
+
+    def __init__(
+        self,
+        server: LabServer,
+        notebook: str,
+        *,
+        browser: Browser | None = None,
+        width: int = 1100,
+        height: int = 1000,
+        scale: int = 1,
+    ) -> None:
+        self.server, self._notebook, self._browser = server, notebook, browser
+        self._own = Browser() if browser is None else None
+        self._view: dict[str, Any] = {"viewport": {"width": width, "height": height}, "device_scale_factor": scale}
+
+    def __enter__(self) -> Self:
+        browser = self._browser or self._own
+        assert browser is not None
+        if self._own is not None:
+            self._own.__enter__()
+        try:
+            self._context = browser.chromium.new_context(**self._view)
+            self.page: Page = self._context.new_page()
             self.page.set_default_timeout(PATIENCE * 1000)
-            expect.set_options(timeout=PATIENCE * 1000)
             self.page.goto(self.server.url(self._notebook))
             self.cell(0).wait_for()
             self.wait_for_kernel()
         except BaseException:
-            self._playwright.stop()
+            self.__exit__(None, None, None)
             raise
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self._browser.close()
-        self._playwright.stop()
+        self._context.close()
+        self.server.shut_down(self._notebook)
+        if self._own is not None:
+            self._own.__exit__()
 
     # ------------------------------------------------------------------ look
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the notebook."""
+        return (self.server.folder / self._notebook).parent
 
     def cell(self, index: int) -> Locator:
         """Return a cell with all that it shows."""
@@ -187,14 +289,14 @@ class Lab:
         """Return the first card below a cell."""
         return self.output(index).locator(".jp-RenderedHTML > div").first
 
-    def printed(self, index: int, words: str) -> Locator:
+    def printed(self, index: int, words: str | re.Pattern[str]) -> Locator:
         """Return the printed text below a cell that has these words; cards show printed lines too."""
         stream = '[data-mime-type="application/vnd.jupyter.stdout"]'
         return self.output(index).locator(stream, has_text=words).last
 
     def button(self, index: int, words: str) -> Locator:
-        """Return the button with these words below a cell; its icon is a letter to a browser, so roles don't help."""
-        return self.output(index).locator("button:visible", has_text=re.compile(rf"^\s*{re.escape(words)}\s*$"))
+        """Return the button below a cell that a screen reader calls so."""
+        return self.output(index).get_by_role("button", name=words, exact=True)
 
     # ------------------------------------------------------------------ do
 
@@ -218,16 +320,52 @@ class Lab:
         until(lambda: any(map(str.isdigit, self._prompt(index))), f"cell {index} to end")
 
     def kill_kernel(self) -> None:
-        """SIGKILL the kernel; JupyterLab notices, starts another and says so."""
-        (kernel,) = self.server.kernels()
-        kernel.kill()
-        until(lambda: [other for other in self.server.kernels() if other.pid != kernel.pid], "another kernel")
+        """SIGKILL the kernel; the front end notices, starts another and says so."""
+        kernel = self.kernel()
+        os.kill(kernel.pid, signal.SIGKILL)
+        until(lambda: self.server.kernel(self._notebook) not in (None, kernel), "another kernel")
         self.page.get_by_role("dialog").get_by_role("button", name="Ok").click()
         self.wait_for_kernel()
 
+    def restart_kernel(self) -> None:
+        """Restart the kernel by the keys of the front end; the page stays."""
+        kernel = self.kernel()
+        self.cell(0).locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+        self.page.keyboard.press("0")
+        self.page.keyboard.press("0")
+        self.page.get_by_role("dialog").get_by_role("button", name="Restart").click()
+        until(lambda: self.server.kernel(self._notebook) not in (None, kernel), "another kernel")
+        self.wait_for_kernel()
+
+    def interrupt(self) -> None:
+        """Interrupt the kernel once."""
+        self.server.interrupt(self._notebook)
+
+    def save(self) -> None:
+        """Save the notebook."""
+        file = self.server.folder / self._notebook
+        before = file.stat().st_mtime_ns
+        self.page.keyboard.press("Control+s")
+        until(lambda: file.stat().st_mtime_ns != before, "the notebook to be saved")
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self.page.reload()
+        self.cell(0).wait_for()
+
+    def kernel(self) -> psutil.Process:
+        """Return the process of the kernel."""
+        return until(lambda: self.server.kernel(self._notebook), "the kernel's process")
+
     def wait_for_kernel(self) -> None:
         """Wait until the notebook has a kernel that waits for work."""
-        until(lambda: any(s["kernel"]["execution_state"] == "idle" for s in self.server.sessions()), "the kernel")
+
+        def is_idle() -> bool:
+            session = self.server.session(self._notebook)
+            return session is not None and session["kernel"]["execution_state"] == "idle"
+
+        until(is_idle, "the kernel")
 
     def _prompt(self, index: int) -> str:
         return self.cell(index).locator(".jp-InputPrompt").inner_text().strip()
