@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ._extension import load_ipython_extension, unload_ipython_extension
-from ._show import panel
+from ._panel import panel
 
 __all__ = ["load_ipython_extension", "panel", "unload_ipython_extension"]

@@ -37,8 +37,10 @@ class Cards:
     ----------
     shell : InteractiveShell
         Of a kernel; in a terminal nothing is shown.
-    on_shown : callable
-        Told what is shown when a cell starts or ends.
+    on_change : callable
+        Called when a cell starts or ends.
+    on_look : callable
+        Called at each look in between, by the thread.
 
     Attributes
     ----------
@@ -46,8 +48,8 @@ class Cards:
         Returns the numbers that the cell of a run has collected.
     """
 
-    def __init__(self, shell: InteractiveShell, on_shown: Callable[[View], None]) -> None:
-        self._shell, self._on_shown = shell, on_shown
+    def __init__(self, shell: InteractiveShell, on_change: Callable[[], None], on_look: Callable[[], None]) -> None:
+        self._shell, self._on_change, self._on_look = shell, on_change, on_look
         self.series: Callable[[RunFolder], Mapping[str, Sequence[float]]] = lambda _run: {}
         self._live = getattr(shell, "kernel", None) is not None
         self._shown = ""
@@ -71,7 +73,7 @@ class Cards:
                 display(bundle, raw=True, display_id=ident)
             if now.state == "running":
                 self._follow(run, ident, bundle)
-            self._on_shown(now)
+        self._on_change()
 
     def _view(self, run: RunFolder) -> View:
         return replace(view(run), metrics=self.series(run))
@@ -87,6 +89,7 @@ class Cards:
                     began = time.thread_time()
                     with contextlib.suppress(OSError):  # the next look may succeed; until then, what was seen last
                         shown = mimebundle(self._view(run))
+                        self._on_look()
                     left = max(PERIOD, (time.thread_time() - began) / SHARE)
                 _update(shown, ident)
 

@@ -30,7 +30,8 @@ from ._cards import Cards
 from ._completing import LINE, completer
 from ._config import NBResume
 from ._line import NbresumeMagics, resumable_stub
-from ._show import answered, offer_when_seen
+from ._panel import follow_panel
+from ._show import answered, close_all, offer_when_seen
 
 _STATE = "_nbresume_extension"
 
@@ -43,7 +44,7 @@ class Extension:
         self.config = NBResume(parent=shell)
         given = os.environ.get("NBRESUME_STORE") or self.config.store
         root = given or notebook_folder(shell) / ".nbresume"
-        self.cards = Cards(shell, lambda now: answered(shell, now))
+        self.cards = Cards(shell, lambda: answered(shell), lambda: follow_panel(shell))
         self.host = Host(shell.user_ns, Path(root).expanduser().absolute(), self._tell, self.cards.changed)
         self.host.attended = self._attended
         self.cards.series = self.host.series
@@ -234,4 +235,5 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     extension = getattr(shell, _STATE, None)
     if extension is not None:
         extension.unload()
+        close_all(shell)
         delattr(shell, _STATE)

@@ -18,7 +18,7 @@ from .._commands import Seat, make_parser
 from .._session import Host, view
 from .._store import Store
 from ..errors import NbresumeError, OptionError
-from ._show import make_panel
+from ._panel import panel_of
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,7 +56,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
     def _do(self, words: list[str]) -> None:
         asked = self._parser.parse_args(words)
         if asked.word == "panel":
-            display(make_panel(self._host).widget)
+            display(panel_of(self.shell, self._host).widget)
             return
         store = Store(Path(asked.store)) if asked.store else self._host.store
         if asked.word == "show" and not asked.json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display, update_display
 
-from .._card import View, mimebundle
-from .._session import Host, active_host, say, view
+from .._card import View, offer_bundle
+from .._session import Host, glance, prospect, view
 from .._store import RunFolder
-from ..errors import NotFoundError
+from ._panel import RunActs, close_panel, follow_panel
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _OFFER = "_nbresume_offer"
 
 
-def answered(shell: InteractiveShell, now: View) -> None:
-    """Tell the offer, if one is shown, of a run whose cell starts or ends."""
+def answered(shell: InteractiveShell) -> None:
+    """Let panel and offer follow a run whose cell starts or ends."""
+    follow_panel(shell)
     offer: Offer | None = getattr(shell, _OFFER, None)
     if offer is not None:
-        offer.answered(now)
+        offer.follow()
 
 
 def offer_when_seen(shell: InteractiveShell, host: Host) -> None:
@@ -53,101 +54,99 @@ def _in_cell(shell: InteractiveShell) -> bool:
     return True
 
 
+def close_all(shell: InteractiveShell) -> None:
+    """Take the panel and the offer's buttons away; the cards stay."""
+    close_panel(shell)
+    offer: Offer | None = getattr(shell, _OFFER, None)
+    if offer is not None:
+        offer.close()
+        delattr(shell, _OFFER)
+
+
 def show_offer(shell: InteractiveShell, host: Host) -> None:
-    """Show the card of every interrupted run, and what to click where someone is there to click."""
-    offer = Offer(host)
+    """Show the interrupted runs, and what to click where someone is there to click."""
+    offer = Offer(host, shell)
     if offer.waiting:
         setattr(shell, _OFFER, offer)
         live = getattr(shell, "kernel", None) is not None
         offer.show(clickable=live and host.attended())
         if live:
-            shell.events.register("post_run_cell", lambda _result: offer.follow())
+            shell.events.register("post_run_cell", offer.after_a_cell)
 
 
 class Offer:
-    """The interrupted runs that a new kernel found, until each is answered.
+    """The interrupted runs that a new kernel found, until each is answered: one card, or one list of them.
 
-    A button that stays after its question is answered would one day be clicked: the cards follow what is decided.
+    A button that stays after its question is answered would one day be clicked: what is shown follows what is decided.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, host: Host, shell: InteractiveShell) -> None:
+        self._host, self._shell = host, shell
         self.waiting = {run.id: run for run in host.store if run.lineage().state == "interrupted"}
         self._panel: Panel | None = None
-        self._drawn = {ident: run.said() for ident, run in self.waiting.items()}
+        self._drawn: list[object] = []
 
     def show(self, *, clickable: bool) -> None:
-        """Display the cards and the buttons."""
-        for one in self._views():
-            display(mimebundle(one), raw=True, display_id=_offered(one))
+        """Display the offer and the buttons."""
+        views = self._views()
+        self._drawn = _facts(views)
+        display(offer_bundle(views), raw=True, display_id=self._ident)
         if clickable:
             from .._widget import Panel
 
-            self._panel = Panel(self._views, self._say, is_brief=True)
+            self._panel = Panel(_WaitingActs(self, self._host, self._shell), is_brief=True)
             display(self._panel.widget)
 
-    def answered(self, now: View) -> None:
-        """Put a line in the place of an offer whose cell runs; its card stands below that cell."""
-        # A run that supersedes one of them answers for it.
-        for one in [view(run) for run in self.waiting.values() if run.name == now.name]:
-            self._drawn[one.id] = ""
-            update_display(mimebundle(one, is_brief=True), raw=True, display_id=_offered(one))
-        if self._panel is not None:
-            self._panel.refresh()
-
     def follow(self) -> None:
-        """Draw anew what was decided by a line magic or in a shell."""
+        """Draw anew what was decided by a click, by a line magic, in a shell, or by running a cell."""
         with contextlib.suppress(OSError):
-            for ident, run in self.waiting.items():
-                if run.said() != self._drawn[ident]:
-                    self._draw(run)
+            views = self._views()
+            if (facts := _facts(views)) != self._drawn:
+                self._drawn = facts
+                update_display(offer_bundle(views), raw=True, display_id=self._ident)
+                if self._panel is not None:
+                    self._panel.follow()
 
-    def _draw(self, run: RunFolder) -> None:
-        one = _view(run, offer=True)
-        self._drawn[run.id] = one.said
-        if one.state == "interrupted":
-            update_display(mimebundle(one), raw=True, display_id=_offered(one))
+    def after_a_cell(self, _result: object) -> None:
+        """Follow, after any cell."""
+        self.follow()
+
+    def close(self) -> None:
+        """Take the buttons away, and follow no more."""
+        with contextlib.suppress(ValueError):
+            self._shell.events.unregister("post_run_cell", self.after_a_cell)
         if self._panel is not None:
-            self._panel.refresh()
+            self._panel.close()
+
+    @property
+    def _ident(self) -> str:
+        return f"nbresume-offer-{next(iter(self.waiting))}"
 
     def _views(self) -> list[View]:
-        found = [_view(run, offer=True) for run in self.waiting.values()]
-        return [one for one in found if one.state == "interrupted"]
+        return [self._view(run) for run in self.waiting.values()]
 
-    def _say(self, run: str, word: str) -> str:
-        told = say(self._host.store, run, word)
-        self._draw(self.waiting[run])
+    def _view(self, run: RunFolder) -> View:
+        differences = prospect(run, self._host.places).differences if self._host.runtime is None else ()
+        one = view(run, offer=True, differences=differences)
+        return replace(one, said=run.said(), differences=differences if one.state == "interrupted" else ())
+
+
+class _WaitingActs(RunActs):
+    """Of the runs that are offered, those that still wait."""
+
+    def __init__(self, offer: Offer, host: Host, shell: InteractiveShell) -> None:
+        super().__init__(host, shell)
+        self._offer = offer
+
+    def runs(self) -> list[View]:
+        return [one for one in map(glance, self._offer.waiting.values()) if one.state == "interrupted"]
+
+    def decide(self, run: str, word: str) -> str:
+        told = super().decide(run, word)
+        self._offer.follow()
         return told
 
 
-def _offered(one: View) -> str:
-    return f"nbresume-offer-{one.id}"
-
-
-def _view(run: RunFolder, *, offer: bool = False) -> View:
-    return replace(view(run, offer=offer), said=run.said())
-
-
-def make_panel(host: Host) -> Panel:
-    """Make a panel over a host's store."""
-    from .._widget import Panel
-
-    return Panel(lambda: [_view(run) for run in host.store], lambda run, word: say(host.store, run, word))
-
-
-def panel() -> Any:
-    """Return the panel: the runs of the store, their lineage, Continue and Supersede.
-
-    Returns
-    -------
-    ipywidgets.Widget
-
-    Raises
-    ------
-    NotFoundError
-        When the extension is not loaded.
-    """
-    host = active_host()
-    if host is None:
-        raise NotFoundError("the extension is not loaded. Run %load_ext nbresume first")
-    return make_panel(host).widget
+def _facts(views: list[View]) -> list[object]:
+    """Return what an offer is drawn from, but for the time."""
+    return [(one.id, one.state, one.said, one.differences, len(one.lineage.attempts)) for one in views]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._host import Host, default_root
     from ._keeping import pin_snapshot, prune_run, unpin_snapshot, verify_run
     from ._points import boundary, resume_point
+    from ._prospect import Prospect, prospect, prospect_text
     from ._requests import snapshot_run, stop_run
     from ._stream import stream
     from ._transcript import Line, Since, Transcript
@@ -22,6 +23,7 @@ __all__ = [
     "Line",
     "Since",
     "Transcript",
+    "Prospect",
     "abandon",
     "activate",
     "active_host",
@@ -34,6 +36,8 @@ __all__ = [
     "glances",
     "open_run",
     "pin_snapshot",
+    "prospect",
+    "prospect_text",
     "prune_run",
     "recorded_plan",
     "redacted",
@@ -59,6 +63,7 @@ __getattr__, __dir__ = attach(
         "_host": "Host default_root",
         "_keeping": "pin_snapshot prune_run unpin_snapshot verify_run",
         "_points": "boundary resume_point",
+        "_prospect": "Prospect prospect prospect_text",
         "_requests": "snapshot_run stop_run",
         "_stream": "stream",
         "_transcript": "Line Since Transcript",

@@ -329,6 +329,10 @@ class Host:
         ident, names = self._plotted
         return series(names, self.namespace) if run.id == ident else {}
 
+    def left_by(self, run: str) -> Left | None:
+        """Return what an attempt of a run in this process left behind."""
+        return self._left.get(run)
+
     def stop(self) -> None:
         """Ask the running cell to stop at its next boundary."""
         if self._post is not None:

@@ -62,11 +62,16 @@ def stop_when_missing(run: RunFolder, recorded: Identity, now: Identity, places:
     """
     if recorded.code.get(CELL) != now.code.get(CELL):
         return
-    missing = sorted(name for name in recorded.config if name not in places)
-    gone = recorded.code.keys() - now.code.keys() - {DECLARED_NAMES}
-    missing += sorted(name for name in gone if root_name(name) not in places)
+    missing = missing_names(recorded, now, places)
     if missing:
         raise StoppedError(
             f"{run.name} stopped before anything ran: {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not there. Run the cells above first, then this one again"
         )
+
+
+def missing_names(recorded: Identity, now: Identity, places: Places) -> tuple[str, ...]:
+    """Name what a run's cell reads that is not there, because the cells that make it have not run."""
+    gone = recorded.code.keys() - now.code.keys() - {DECLARED_NAMES}
+    inputs = sorted(name for name in recorded.config if name not in places)
+    return (*inputs, *sorted(name for name in gone if root_name(name) not in places))

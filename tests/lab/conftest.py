@@ -12,7 +12,10 @@ from story import CELLS
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--front-end", action="append", choices=[*FRONT_ENDS], help="what notebooks are opened with (lab); may come often"
+        "--front-end",
+        action="append",
+        choices=[*FRONT_ENDS],
+        help="what notebooks are opened with (lab); may come often",
     )
 
 
