@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -25,18 +27,32 @@ class Shelf:
     """Runs that a test changes, and the words that were said of them."""
 
     def __init__(self, *views):
-        self.views, self.said, self.trouble = list(views), [], None
+        self.views, self.said, self.asked, self.trouble, self.drawn = list(views), [], [], None, 0
 
-    def list_views(self):
+    def runs(self):
+        self.drawn += 1
         if self.trouble:
             raise self.trouble
         return list(self.views)
 
-    def say(self, run, word):
+    def look(self, run):
         if self.trouble:
             raise self.trouble
+        return next((view for view in self.views if view.id == run), None)
+
+    def decide(self, run, word):
         self.said.append((run, word))
         return f"Recorded <{word}>."
+
+    def ask(self, run, word, attempt):
+        self.asked.append((run, word, attempt))
+        return "asked; the next boundary will act"
+
+    def read(self, run, what):
+        return f"<{what}> of {run}"
+
+    def way(self):
+        return "interrupt the kernel once"
 
 
 @pytest.fixture
@@ -46,7 +62,7 @@ def shelf():
 
 @pytest.fixture
 def panel(shelf):
-    return Panel(shelf.list_views, shelf.say)
+    return Panel(shelf, period=0)
 
 
 def inside(widget):
@@ -73,12 +89,16 @@ def is_seen(panel, description):
     return box.layout.display != "none"
 
 
+def texts(panel):
+    return dict(zip(("message", "way", "below", "card"), parts(panel, ipywidgets.HTML), strict=True))
+
+
 def message(panel):
-    return parts(panel, ipywidgets.HTML)[0].value
+    return texts(panel)["message"].value
 
 
 def card(panel):
-    return parts(panel, ipywidgets.HTML)[1].value
+    return texts(panel)["card"].value
 
 
 def select(panel, run):
@@ -167,42 +187,129 @@ def test_a_run_that_is_gone_is_named(panel, shelf):
     assert "train-1" in card(panel)
 
 
+@pytest.mark.parametrize("word", ["Snapshot now", "Stop at the next boundary"])
+def test_what_is_asked_of_a_running_cell_names_its_attempt(word):
+    shelf = Shelf(view("train-1", "running", 3))
+    panel = Panel(shelf, period=0)
+    click(panel, word)
+    assert shelf.asked == [("train-1", word.split()[0].lower(), 3)]
+    assert "the next boundary will act" in message(panel)
+
+
+@pytest.mark.parametrize("word", ["Snapshot now", "Stop at the next boundary"])
+def test_a_stop_that_came_too_late_stops_no_other_attempt(word):
+    shelf = Shelf(view("train-1", "running", 1))
+    panel = Panel(shelf, period=0)
+    for now in (view("train-1", "interrupted", 1), view("train-1", "running", 2), view("train-1", "completed", 1)):
+        shelf.views[0] = view("train-1", "running", 1)
+        panel.refresh()
+        shelf.views[0] = now
+        click(panel, word)
+        assert "train (train-1) was running in attempt 1 when this was clicked" in message(panel)
+    assert shelf.asked == []
+
+
+WORDS = ("Continue", "Supersede", "Snapshot now", "Stop at the next boundary")
+
+
 @pytest.mark.parametrize(
     ("state", "can"),
     [
-        ("running", (False, False)),
-        ("interrupted", (True, True)),
-        ("completed", (False, True)),
-        ("superseded", (False, False)),
-        ("abandoned", (False, False)),
+        ("running", (False, False, True, True)),
+        ("interrupted", (True, True, False, False)),
+        ("completed", (False, True, False, False)),
+        ("superseded", (False, False, False, False)),
+        ("abandoned", (False, False, False, False)),
     ],
 )
 def test_only_what_can_be_said_of_a_run_can_be_clicked(state, can):
     shelf = Shelf(view("train-1", state))
-    panel = Panel(shelf.list_views, shelf.say)
-    assert tuple(not button(panel, word).disabled for word in ("Continue", "Supersede")) == can
-    for word, allowed in zip(("Continue", "Supersede"), can, strict=True):
+    panel = Panel(shelf, period=0)
+    assert tuple(not button(panel, word).disabled for word in WORDS) == can
+    for word, allowed in zip(WORDS, can, strict=True):
         if not allowed:
             click(panel, word)  # a front end that was behind may still send it
-            assert f"train (train-1) is {state}: only a run that is interrupted" in message(panel)
+            assert f"train (train-1) is {state}: only a run that is" in message(panel)
             assert not is_seen(panel, "Yes, supersede")
-    assert shelf.said == []
+    assert shelf.said == shelf.asked == []
+
+
+def test_where_clicks_may_not_be_heard_the_panel_says_which_way_works(panel, shelf):
+    assert texts(panel)["way"].value == ""
+    shelf.views[1] = view("train-2", "running", 2)
+    panel.refresh()
+    assert "interrupt the kernel once" in texts(panel)["way"].value
+
+
+def test_a_click_that_was_heard_in_the_middle_of_a_cell_needs_no_other_way(shelf):
+    shelf.views = [view("train-1", "running")]
+    panel = Panel(shelf, period=0)
+    thread = threading.Thread(target=lambda: click(panel, "Snapshot now"))
+    thread.start()
+    thread.join()
+    assert shelf.asked == [("train-1", "snapshot", 1)]
+    assert texts(panel)["way"].value == ""
+
+
+@pytest.mark.parametrize("what", ["Verify", "Log", "Plan"])
+def test_texts_are_shown_below_and_hidden_by_the_same_button(panel, what):
+    below = texts(panel)["below"]
+    assert below.layout.display == "none"
+    click(panel, what)
+    end = time.monotonic() + 30
+    while f"&lt;{what.lower()}&gt; of train-2" not in below.value:
+        assert time.monotonic() < end, below.value
+        time.sleep(0.01)
+    assert f'aria-label="{what} of train"' in below.value
+    click(panel, f"Hide {what.lower()}")
+    assert below.layout.display == "none"
+
+
+def test_after_a_word_the_cell_can_be_run_by_the_next_click(panel):
+    click(panel, "Continue")
+    assert "Run it now" in message(panel)
+    assert "%%resumable" in message(panel)
+    panel.refresh()
+    assert "Run it now" not in message(panel)
+
+
+def test_a_panel_that_follows_keeps_what_was_told_and_asked(panel, shelf):
+    click(panel, "Supersede")
+    panel.follow()
+    assert is_seen(panel, "Yes, supersede")
+    assert "It is kept" in message(panel)
+    shelf.views[1] = view("train-2", "running", 2)
+    panel.follow()
+    assert not is_seen(panel, "Yes, supersede")
+
+
+def test_clicks_in_a_burst_are_drawn_a_few_times_and_the_last_one_is_shown(shelf):
+    panel = Panel(shelf, period=0.2)
+    began = time.monotonic()
+    for n in range(500):
+        panel.refresh(f"click {n}.")
+    took = time.monotonic() - began
+    end = time.monotonic() + 30
+    while "click 499." not in message(panel):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert shelf.drawn <= 2 + (took + 0.5) / 0.2
 
 
 def test_an_error_is_shown_as_its_sentence_and_escaped(panel, shelf):
     shelf.trouble = BusyError("<train> is alive in another process")
-    for word in ("Continue", "Supersede", "Refresh"):
+    for word in ("Continue", "Supersede", "Refresh", "Snapshot now", "Log"):
         click(panel, word)
         assert "&lt;train&gt; is alive in another process" in message(panel)
     select(panel, "train-1")
     assert "alive in another process" in message(panel)
 
 
-def test_what_say_refuses_is_shown_and_the_runs_stay(panel, shelf):
+def test_what_is_refused_is_shown_and_the_runs_stay(panel, shelf, monkeypatch):
     def refuse(run, word):
         raise NotFoundError(f"no run named {run}")
 
-    panel = Panel(shelf.list_views, refuse)
+    monkeypatch.setattr(shelf, "decide", refuse)
     click(panel, "Continue")
     assert "no run named train-2" in message(panel)
     assert "train-2" in card(panel)
@@ -210,7 +317,7 @@ def test_what_say_refuses_is_shown_and_the_runs_stay(panel, shelf):
 
 def test_a_panel_without_runs_says_how_to_get_one():
     shelf = Shelf()
-    panel = Panel(shelf.list_views, shelf.say)
+    panel = Panel(shelf, period=0)
     assert "%%resumable NAME" in card(panel)
     click(panel, "Continue")
     click(panel, "Supersede")
@@ -242,14 +349,15 @@ def test_the_number_of_models_never_grows(panel, shelf):
 
 def test_the_card_in_the_panel_has_no_script_and_no_offer_of_its_own(shelf):
     shelf.views = [replace(view("train-1"), offer=True)]
-    panel = Panel(shelf.list_views, shelf.say)
+    panel = Panel(shelf, period=0)
     assert "onclick" not in card(panel)
     assert "<button" not in card(panel)
 
 
 def test_every_control_has_a_name_and_every_button_says_what_it_does(panel):
     controls = [*parts(panel, ipywidgets.Button), *parts(panel, ipywidgets.Dropdown)]
-    assert len(controls) == 6
+    assert len(controls) == 11
+    assert not any(getattr(control, "icon", "") for control in controls)  # an icon is a letter to a screen reader
     assert all(control.description and control.tooltip for control in controls)
     assert 'role="status"' in (click(panel, "Continue"), message(panel))[1]
 
@@ -278,7 +386,7 @@ def seen(panel, description):
 def test_below_an_offer_there_is_only_what_its_card_cannot_do():
     """Two cards of one run, and two buttons that say Continue and do different things, would be a riddle."""
     shelf = Shelf(view("train-1"))
-    panel = Panel(shelf.list_views, shelf.say, is_brief=True)
+    panel = Panel(shelf, is_brief=True, period=0)
     assert card(panel) == ""
     assert seen(panel, "Supersede")
     assert not seen(panel, "Continue after all")

@@ -39,7 +39,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
 
     def __init__(self, shell: Any, host: Host) -> None:
         super().__init__(shell)
-        self._host = host
+        self._host, self._shell = host, shell
         self._parser = make_parser(_Parser, "%nbresume", "notebook")
 
     @no_var_expand
@@ -56,7 +56,7 @@ class NbresumeMagics(Magics):  # IPython's class has no types
     def _do(self, words: list[str]) -> None:
         asked = self._parser.parse_args(words)
         if asked.word == "panel":
-            display(panel_of(self.shell, self._host).widget)
+            display(panel_of(self._shell, self._host).widget)
             return
         store = Store(Path(asked.store)) if asked.store else self._host.store
         if asked.word == "show" and not asked.json:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Host",
     "Line",
+    "Prospect",
     "Since",
     "Transcript",
-    "Prospect",
     "abandon",
     "activate",
     "active_host",

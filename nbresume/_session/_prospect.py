@@ -99,14 +99,10 @@ def prospect_text(run: RunFolder, places: Places, left: Left | None = None) -> s
     found = prospect(run, places, left)
     told = [f"  {line}" for line in found.differences]
     if found.missing:
+        are = "is" if len(found.missing) == 1 else "are"
+        head = f"Running its cell now would stop before anything runs: {', '.join(found.missing)} {are} not there."
         known = ["What differs already:", *told] if told else ["No other version of Python or of a package so far."]
-        return "\n".join(
-            [
-                f"Running its cell now would stop before anything runs: {', '.join(found.missing)} "
-                f"{'is' if len(found.missing) == 1 else 'are'} not there. Run the cells above first.",
-                *known,
-            ]
-        )
+        return "\n".join([head, "Run the cells above first.", *known])
     decision = decide(Found(run.id, lineage.state, found.differences), "supersede" if said == "supersede" else "ask")
     match decision:
         case Supersede():

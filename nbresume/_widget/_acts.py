@@ -48,7 +48,8 @@ def refusal(shown: View, now: View | None, word: str) -> str:
         return f"{who} was {facts(shown)} when this was clicked and is {facts(now)} now. Nothing was changed."
     allowed = ALLOWED[word]
     if now.state not in allowed:
-        return f"{who} is {now.state}: only a run that is {' or '.join(allowed)} can be {_DONE[word]}. Nothing was changed."
+        only = f"only a run that is {' or '.join(allowed)} can be {_DONE[word]}"
+        return f"{who} is {now.state}: {only}. Nothing was changed."
     return ""
 
 

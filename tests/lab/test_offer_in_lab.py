@@ -6,7 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from story import DIGEST, LOAD, SETUP, SHOW, TRAIN, WORD, contents, go, journal, plain_digest, results, runs
+from story import LOAD, SETUP, TRAIN, WORD, contents, go, journal, plain_digest, results, runs
 
 CONTINUED = re.compile("continued.*attempt 2")
 
