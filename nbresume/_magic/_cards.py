@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,8 @@ class Cards:
                     left = max(PERIOD, (time.thread_time() - began) / SHARE)
                 _update(shown, ident)
 
-        self._thread = threading.Thread(target=follow, name="nbresume-card", daemon=True)
+        in_cell = contextvars.copy_context().run  # a click that the kernel serves meanwhile is no one's cell
+        self._thread = threading.Thread(target=in_cell, args=(follow,), name="nbresume-card", daemon=True)
         self._thread.start()
 
     def _stop(self) -> None:

@@ -8,6 +8,7 @@ line of the cell's own.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import queue
 import sys
 import threading
@@ -51,7 +52,9 @@ class Post:
         self._samples: list[Sample] = []
         self._looked, self._used = time.monotonic(), time.process_time()
         self._next = self._looked + _EACH
-        self._thread = threading.Thread(target=self._serve, name="nbresume-post", daemon=True)
+        # In the context of the cell: what is said shall stand below it, whatever message the kernel serves meanwhile.
+        serve = contextvars.copy_context().run
+        self._thread = threading.Thread(target=serve, args=(self._serve,), name="nbresume-post", daemon=True)
 
     def start(self) -> None:
         """Begin to serve; what was asked of earlier attempts is taken away."""

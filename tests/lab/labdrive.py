@@ -134,8 +134,8 @@ class LabServer:
         self._log.close()
 
     def url(self, notebook: str) -> str:
-        """Return where a notebook is opened."""
-        return f"{self._address}/{self.front_end.place.format(notebook)}?token={self._token}"
+        """Return where a notebook is opened, alone: JupyterLab opens again what stood open before, unless it is reset."""
+        return f"{self._address}/{self.front_end.place.format(notebook)}?token={self._token}&reset"
 
     def session(self, notebook: str) -> dict[str, Any] | None:
         """Return what the server knows of a notebook's kernel, if it has one."""
@@ -334,7 +334,7 @@ class Lab:
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("0")
         self.page.keyboard.press("0")
-        self.page.get_by_role("dialog").get_by_role("button", name="Restart").click()
+        self.page.locator(".jp-Dialog-button.jp-mod-accept").click()  # its words differ from version to version
         until(lambda: self.server.kernel(self._notebook) not in (None, kernel), "another kernel")
         self.wait_for_kernel()
 

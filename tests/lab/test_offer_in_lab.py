@@ -85,7 +85,7 @@ def test_supersede_starts_anew_and_keeps_the_old_run_as_it_was(died):
     assert len(runs(died)) == 2
     assert runs(died)[0] == old
     assert contents(old) == before
-    assert journal(old)[-1]["kind"] == "superseded"
+    assert journal(old)[-1]["event"] == "superseded"
 
 
 def test_supersede_can_be_taken_back_before_the_cell_runs(died):
