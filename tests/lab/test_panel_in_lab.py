@@ -39,7 +39,6 @@ def test_stop_ends_a_busy_cell_at_its_next_boundary_and_running_it_again_goes_on
         busy.button(PANEL, STOP).click()
         busy.printed(TRAIN, "asked to stop").wait_for()
     else:
-        expect(busy.output(PANEL)).to_contain_text("hears clicks only between cells")
         expect(busy.output(PANEL)).to_contain_text("interrupt the kernel once")
         busy.interrupt()
         busy.printed(TRAIN, "stopping at the next boundary").wait_for()
@@ -111,7 +110,8 @@ def test_after_a_restart_without_a_reload_the_old_buttons_change_nothing(busy):
     expect(busy.output(PANEL)).to_contain_text("interrupted")
     busy.restart_kernel()
     before, said = contents(run), journal(run)
-    busy.button(PANEL, "Supersede").click()
+    for button in busy.button(PANEL, "Supersede").all():  # some front ends take them away
+        button.click()
     busy.run(LOAD)
     assert (contents(run), journal(run)) == (before, said)
     assert not (run / "word").exists()
