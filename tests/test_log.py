@@ -160,3 +160,43 @@ def test_the_log_is_complete_although_nobody_listened_and_the_kernel_was_killed(
         "vanished (without a last word)",
         "completed",
     ]
+
+
+ERRORS = """\
+%%resumable train --every 1
+import sys
+from tqdm import tqdm
+for epoch in tqdm(range(3), mininterval=0):
+    print("epoch", epoch)
+    print("warning", epoch, file=sys.stderr)
+    sys.stderr.write("half ")
+    if epoch == 1 and fail: 1 / 0
+    sys.stderr.write("a line\\n")
+"""
+
+
+def test_standard_error_is_in_the_log_too_and_a_bar_leaves_one_line(notebook):
+    notebook.run("fail = True")
+    notebook.fails(ERRORS.replace("and fail", "and not __import__('os').path.exists('mended')"))
+    (notebook.folder / "mended").touch()
+    notebook.restart()
+    notebook.run("fail = True")
+    notebook.run(ERRORS.replace("and fail", "and not __import__('os').path.exists('mended')"))
+    (run,) = notebook.runs
+    logged = (run.path / "log.txt").read_text().splitlines()
+    for epoch in range(3):
+        assert logged.count(f"epoch {epoch}") == 1
+        assert sum(line.endswith(f"warning {epoch}") for line in logged) == 1
+    assert sum(line.endswith("half a line") for line in logged) == 3
+    assert len(logged) < 20
+    assert not [line for line in logged if "\r" in line]
+
+
+def test_a_kernels_loggers_are_in_the_log_for_as_long_as_the_cell_runs(tmp_path):
+    cell = "%%resumable train --every 1\nfor i in range(3):\n    logging.warning('at %d', i)\n    print('out', i)\n"
+    with Kernel(tmp_path) as kernel:
+        kernel.run("%load_ext nbresume\nimport logging, sys\nlogging.basicConfig(format='%(message)s')")
+        kernel.run(cell)
+        kernel.run("logging.warning('not of that cell')")
+    (run,) = Store(tmp_path / ".nbresume")
+    assert (run.path / "log.txt").read_text() == "at 0\nout 0\nat 1\nout 1\nat 2\nout 2\n"

@@ -19,10 +19,15 @@ _SAME = 1.0
 """Seconds after which output of one and the same iteration gets a mark of its own, to tell when it was printed."""
 
 
-class OutputLog:
-    """Copies standard output into a file while a cell runs.
+_LONGEST = 1 << 16
+"""Characters of an unfinished line of standard error that are kept in mind."""
 
-    The log holds what was printed and nothing else. A list beside it tells which attempt printed what, when, and in
+
+class OutputLog:
+    """Copies standard output and standard error into a file while a cell runs.
+
+    The log holds what was printed and nothing else; of standard error whole lines, each as it was seen last: a progress
+    bar draws over itself a hundred thousand times. A list beside it tells which attempt printed what, when, and in
     which iteration. The log's length belongs to the snapshot: on a resume both are cut back, so that no line stands
     twice.
 
@@ -48,8 +53,8 @@ class OutputLog:
         self._is_new_line = True
         self._marked: tuple[list[list[Any]], float] = ([], 0.0)
         self._file: IO[bytes] | None = None
-        self._stream: Any = None
-        self._write: Any = None
+        self._taps: list[_Tap] = []
+        self._unfinished = ""
         self.muted = False
         self._quiet: set[int] = set()
         """Threads that say something which is not the cell's."""
@@ -57,22 +62,18 @@ class OutputLog:
     def start(self) -> None:
         """Begin to copy."""
         self._file, self._marks = _fs.open_log(self.path), _fs.open_log(self._list)
-        self._stream = stream = sys.stdout
-        self._write = stream.write
-        try:
-            stream.write = self._both  # type: ignore[method-assign]
-        except AttributeError:  # a terminal's own stream takes no attributes: stand before it
-            sys.stdout = _Tee(stream, self)
+        self._taps = [_Tap("stdout", self.copy)]
+        if sys.stderr is not sys.stdout:
+            self._taps.append(_Tap("stderr", self._copy_lines))
 
     def stop(self) -> None:
-        """Put standard output back."""
+        """Put standard output and error back."""
         if self._file is None or self._marks is None:
             return
-        if isinstance(sys.stdout, _Tee):
-            sys.stdout = self._stream
-        else:
-            with contextlib.suppress(AttributeError):
-                del self._stream.write
+        for tap in self._taps:
+            tap.take_away()
+        if self._unfinished:
+            self._copy_lines("\n")
         self._file.close()
         self._marks.close()
         self._file = self._marks = None
@@ -106,19 +107,26 @@ class OutputLog:
             if len(kept) < len(lines):
                 _fs.write(self._list, b"".join(kept))
 
-    def _both(self, text: str) -> int:
-        written: int = self._write(text)
-        self.copy(text)
-        return written
-
     def copy(self, text: str) -> None:
         """Append to the log; a full disk must not end the user's cell because of a copy."""
-        if self._file is not None and not self.muted and threading.get_ident() not in self._quiet:
+        if self._file is not None and self._is_heard():
             with contextlib.suppress(OSError):
                 if self._is_new_line:
                     self._mark()
                 self._is_new_line = text[-1:] == "\n" if text else self._is_new_line
                 self._file.write(text.encode("utf-8", "backslashreplace"))
+
+    def _copy_lines(self, text: str) -> None:
+        """Append the lines that have come to their end."""
+        if not self._is_heard():
+            return
+        *ended, rest = (self._unfinished + text).split("\n")
+        self._unfinished = rest[-_LONGEST:]
+        for line in ended:
+            self.copy(line.rstrip("\r").rpartition("\r")[2] + "\n")
+
+    def _is_heard(self) -> bool:
+        return not self.muted and threading.get_ident() not in self._quiet
 
     def _mark(self) -> None:
         """Tell of the line that begins now where it comes from, unless the mark before says the same."""
@@ -166,14 +174,38 @@ def read_mark(line: bytes) -> Mark | None:
         return None
 
 
-class _Tee:
-    def __init__(self, stream: Any, log: OutputLog) -> None:
-        self._stream, self._log = stream, log
+class _Tap:
+    """Tells of what is written to a standard stream, beside writing it."""
+
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+        self._name, self._tell = name, tell
+        self._stream = stream = getattr(sys, name)
+        self._write = stream.write
+        self._had_own = "write" in getattr(stream, "__dict__", {})  # IPython copies as well
+        try:
+            stream.write = self.write
+        except AttributeError:  # a terminal's own stream takes no attributes: stand before it
+            setattr(sys, name, _Tee(stream, self))
 
     def write(self, text: str) -> int:
-        written: int = self._stream.write(text)
-        self._log.copy(text)
+        written: int = self._write(text)
+        self._tell(text)
         return written
+
+    def take_away(self) -> None:
+        """Put the stream back, unless somebody has put another there."""
+        if isinstance(getattr(sys, self._name), _Tee):
+            setattr(sys, self._name, self._stream)
+        elif self._had_own:
+            self._stream.write = self._write
+        else:
+            with contextlib.suppress(AttributeError):
+                del self._stream.write
+
+
+class _Tee:
+    def __init__(self, stream: Any, tap: _Tap) -> None:
+        self._stream, self.write = stream, tap.write
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

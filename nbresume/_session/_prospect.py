@@ -55,7 +55,10 @@ def prospect(run: RunFolder, places: Places, left: Left | None = None) -> Prospe
     missing = _seen_missing(recorded, places)
     if missing:
         return Prospect(missing, _other_versions(recorded))
-    now = _identity_now(run, recorded, places)
+    try:
+        now = _identity_now(run, recorded, places)
+    except Exception:  # noqa: BLE001  # a function that is not there, an object that can't be looked at: the cell says it
+        return Prospect(_functions_missing(recorded, places), _other_versions(recorded))
     missing = missing_names(recorded, now, places)
     if missing:
         return Prospect(missing, _other_versions(recorded))
@@ -66,9 +69,14 @@ def _seen_missing(recorded: Identity, places: Places) -> tuple[str, ...]:
     """Name what is plainly not there: where a cell has not run yet, no large input of another has to be looked at."""
     found = [name for name in recorded.config if name not in places]
     if found and not any(key.startswith("module ") for key in recorded.code):
-        keys = [key for key in recorded.code if key.endswith("()") or key.startswith("class ")]
-        found += [root_name(key) for key in keys if root_name(key) not in places]
+        found += _functions_missing(recorded, places)
     return tuple(dict.fromkeys(sorted(found)))
+
+
+def _functions_missing(recorded: Identity, places: Places) -> tuple[str, ...]:
+    """Name the functions and classes that a run has reached and that are not there."""
+    keys = [key for key in recorded.code if key.endswith("()") or key.startswith("class ")]
+    return tuple(dict.fromkeys(sorted(root_name(key) for key in keys if root_name(key) not in places)))
 
 
 def _identity_now(run: RunFolder, recorded: Identity, places: Places) -> Identity:
