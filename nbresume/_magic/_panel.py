@@ -13,13 +13,14 @@ from .._session import (
     active_host,
     glance,
     prospect_text,
+    recorded_plan,
     say,
     snapshot_run,
     stop_run,
     view,
 )
 from .._store import RunFolder
-from ..errors import BusyError, NotFoundError
+from ..errors import NotFoundError
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -74,9 +75,7 @@ class RunActs:
             case "verify":
                 return _verified(found)
             case "plan":
-                if self._host.runtime is not None:
-                    raise BusyError("a resumable cell is running here: what it works on is compared when it has ended")
-                return prospect_text(found, self._host.places, self._host.left_by(found.id))
+                return f"{self._prospect(found)}\n\n{recorded_plan(found)[0]}"
 
     def way(self) -> str:
         """Tell which way works for a running cell where clicks are not heard."""
@@ -88,6 +87,12 @@ class RunActs:
                 f"answered: {_ELSEWHERE}."
             )
         return f"This kernel hears clicks only between cells. While a cell runs: {_ELSEWHERE}."
+
+    def _prospect(self, run: RunFolder) -> str:
+        """Tell what running the cell would do; names that a cell is working on are not looked at."""
+        if self._host.runtime is not None:
+            return "A resumable cell is running: what its names hold is compared when it has ended."
+        return prospect_text(run, self._host.places, self._host.left_by(run.id))
 
     def _folder(self, run: str) -> RunFolder | None:
         try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 
 import nbformat
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from test_published import CELL, SETUP
 
 
@@ -31,28 +29,26 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", ["train.html", "dark.html"])
-def test_the_card_is_legible_on_a_page_and_in_print(folder, page, tmp_path):
+def test_the_card_is_legible_on_a_page_and_in_print(browser, folder, page, tmp_path):
     """Every drawing is there, nothing runs over the edge, and the printed page holds the same."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=os.environ.get("NBRESUME_CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        context = chromium.new_context(java_script_enabled=False, offline=True, viewport={"width": 900, "height": 900})
-        window = context.new_page()
-        window.goto(f"file://{folder / page}")
-        for media in ("screen", "print"):
-            window.emulate_media(media=media)
-            card = window.locator(".jp-RenderedHTML > div").last
-            for told in ("train", "completed", "last snapshot", "what is saved: ", "1 attempt"):
-                expect(card).to_contain_text(told)
-            for place in range(card.locator("img").count()):
-                drawing = card.locator("img").nth(place)
-                expect(drawing).to_be_visible()
-                size, whole = drawing.bounding_box(), card.bounding_box()
-                assert size["width"] > 100
-                assert size["x"] + size["width"] <= whole["x"] + whole["width"]
-        printed = tmp_path / "page.pdf"
-        window.pdf(path=printed)
-        assert printed.read_bytes().startswith(b"%PDF")
-        assert printed.stat().st_size > 10_000
-        chromium.close()
+    context = browser.chromium.new_context(
+        java_script_enabled=False, offline=True, viewport={"width": 900, "height": 900}
+    )
+    window = context.new_page()
+    window.goto(f"file://{folder / page}")
+    for media in ("screen", "print"):
+        window.emulate_media(media=media)
+        card = window.locator(".jp-RenderedHTML > div").last
+        for told in ("train", "completed", "last snapshot", "what is saved: ", "1 attempt"):
+            expect(card).to_contain_text(told)
+        for place in range(card.locator("img").count()):
+            drawing = card.locator("img").nth(place)
+            expect(drawing).to_be_visible()
+            size, whole = drawing.bounding_box(), card.bounding_box()
+            assert size["width"] > 100
+            assert size["x"] + size["width"] <= whole["x"] + whole["width"]
+    printed = tmp_path / "page.pdf"
+    window.pdf(path=printed)
+    assert printed.read_bytes().startswith(b"%PDF")
+    assert printed.stat().st_size > 10_000
+    context.close()
