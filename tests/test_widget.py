@@ -336,6 +336,20 @@ def test_a_selection_survives_a_refresh_with_new_runs(panel, shelf):
     assert parts(panel, ipywidgets.Dropdown)[0].value == "train-1"
 
 
+def test_the_panel_turns_to_a_run_that_starts_and_goes_back_when_it_is_told(panel, shelf):
+    select(panel, "train-1")
+    shelf.views.append(view("train-3", "running"))
+    panel.follow()
+    assert "train-3" in card(panel)
+    select(panel, "train-1")
+    panel.follow()
+    assert "train-1" in card(panel)
+    shelf.views[0] = view("train-1", "superseded")
+    shelf.views.append(view("train-4", "running"))
+    panel.follow()
+    assert "train-4" in card(panel)
+
+
 def test_the_number_of_models_never_grows(panel, shelf):
     before = set(ipywidgets.widgets.widget._instances)
     for n in range(50):

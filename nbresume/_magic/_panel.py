@@ -46,10 +46,13 @@ class RunActs:
 
     def __init__(self, host: Host, shell: InteractiveShell) -> None:
         self._host, self._shell = host, shell
+        self._folders: dict[str, RunFolder] = {}
 
     def runs(self) -> list[View]:
         """Return the runs as a list tells them."""
-        return [glance(run) for run in self._host.store]
+        found = list(self._host.store)
+        self._folders = {run.id: run for run in found}
+        return [glance(run) for run in found]
 
     def look(self, run: str) -> View | None:
         """Return all that is to be seen of a run; None when it is gone."""
@@ -62,7 +65,7 @@ class RunActs:
 
     def ask(self, run: str, word: str, attempt: int) -> str:
         """Ask the process that runs an attempt for a ``snapshot`` or to ``stop``."""
-        found = self._host.store.find(run)
+        found = self._folders.get(run) or self._host.store.find(run)
         told, _ = (stop_run if word == "stop" else snapshot_run)(found, attempt=attempt)
         return told
 
@@ -95,8 +98,10 @@ class RunActs:
         return prospect_text(run, self._host.places, self._host.left_by(run.id))
 
     def _folder(self, run: str) -> RunFolder | None:
+        """Return a run as it was found with the others, if it is there; to look through all of them takes long."""
+        found = self._folders.get(run)
         try:
-            return self._host.store.find(run)
+            return found if found is not None and found.path.is_dir() else self._host.store.find(run)
         except NotFoundError:
             return None
 

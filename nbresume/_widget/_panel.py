@@ -58,6 +58,7 @@ class Panel:
         self._acts, self._is_brief = acts, is_brief
         self._lock = threading.RLock()
         self._wanted = ""
+        self._running: set[str] = set()
         self._shown: View | None = None
         self._told = ""
         self._runs_it = ""
@@ -137,12 +138,12 @@ class Panel:
     # ------------------------------------------------------------------ drawing
 
     def _draw(self) -> None:
-        """Show the selected run, or the newest when it is gone."""
+        """Show the run that has just started, else the selected one, else the newest."""
         with self._lock:
             try:
                 views = self._acts.runs()
-                wanted = {view.id for view in views} & {self._wanted} or {view.id for view in views[-1:]}
-                shown = self._acts.look(wanted.pop()) if wanted else None
+                chosen = self._choose(views)
+                shown = self._acts.look(chosen) if chosen else None
                 if shown is not None and self._open == "log":
                     self._text = self._acts.read(shown.id, "log")
             except (NbresumeError, OSError) as error:
@@ -153,10 +154,17 @@ class Panel:
                 self._asks = False
             self._list(views, shown)
             self._shown = shown
-            self._wanted = shown.id if shown else ""
             self._draw_card()
             self._draw_buttons()
             self._draw_message()
+
+    def _choose(self, views: list[View]) -> str:
+        running = {view.id for view in views if view.state == "running"}
+        started, self._running = running - self._running, running
+        here = [view.id for view in views]
+        found = [*started, self._wanted, *here[-1:]]
+        self._wanted = next((one for one in found if one in here), "")
+        return self._wanted
 
     def _list(self, views: list[View], shown: View | None) -> None:
         options = [(f"{view.name} ({view.id}), {view.state}", view.id) for view in views]
