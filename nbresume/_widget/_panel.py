@@ -117,7 +117,7 @@ class Panel:
         self._refresh = _button("Refresh", "Look at the runs again", self.refresh)
         self._yes = _button("Yes, supersede", "The next execution of the cell starts a new run", self._on_yes)
         self._keep = _button("Keep it", "Change nothing", lambda: self._drop_question("Kept. Nothing was changed."))
-        self._continue.button_style, self._yes.button_style = "primary", "warning"
+        self._yes.button_style = "warning"
         words = [self._continue, self._supersede, self._snapshot, self._stop]
         self._choices = _row([*words, *self._looks.values(), self._refresh])
         self._question = _row([self._yes, self._keep])
@@ -200,6 +200,7 @@ class Panel:
         for word, button in words.items():
             button.disabled = view is None or view.state not in ALLOWED[word]
         self._supersede.disabled |= superseding
+        self._continue.button_style = "" if self._continue.disabled else "primary"
         for what, button in self._looks.items():
             button.disabled = view is None
             button.description = f"Hide {_LOOKS[what].lower()}" if self._open == what else _LOOKS[what]

@@ -222,6 +222,8 @@ class Browser:
         except BaseException:
             self._playwright.stop()
             raise
+        self.windows = self.chromium.new_context()
+        """Where windows are opened that share what was fetched: a front end is some MB of scripts."""
         expect.set_options(timeout=PATIENCE * 1000)
         return self
 
@@ -253,8 +255,9 @@ class Lab:
         if self._own is not None:
             self._own.__enter__()
         try:
-            self._context = browser.chromium.new_context(**self._view)
+            self._context = browser.chromium.new_context(**self._view) if self._own is not None else browser.windows
             self.page: Page = self._context.new_page()
+            self.page.set_viewport_size(self._view["viewport"])
             self.page.set_default_timeout(PATIENCE * 1000)
             self.page.goto(self.server.url(self._notebook))
             self.cell(0).wait_for()
@@ -265,7 +268,7 @@ class Lab:
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self._context.close()
+        self.page.close()
         self.server.shut_down(self._notebook)
         if self._own is not None:
             self._own.__exit__()
