@@ -350,6 +350,13 @@ def test_the_panel_turns_to_a_run_that_starts_and_goes_back_when_it_is_told(pane
     assert "train-4" in card(panel)
 
 
+def test_only_core_widgets_are_used_and_none_that_captures_output(panel):
+    """Other classes need a manager of their own in each front end, and text of threads gets lost in an Output."""
+    modules = {part._model_module for part in inside(panel.widget)}
+    assert modules == {"@jupyter-widgets/controls"}
+    assert not parts(panel, ipywidgets.Output)
+
+
 def test_the_number_of_models_never_grows(panel, shelf):
     before = set(ipywidgets.widgets.widget._instances)
     for n in range(50):

@@ -1,7 +1,7 @@
 """Take the pictures of the documentation, of a run that is really killed: on a light and on a dark page.
 
-.venv/bin/python tests/lab/picture.py [offer|running|lineage|page|terminal ...]      writes docs/_static/NAME.png and
-NAME-dark.png; without words all of them. The first four are one story, told by one notebook.
+.venv/bin/python tests/lab/picture.py [offer|running|panel|lineage|page|terminal ...]      writes docs/_static/NAME.png and
+NAME-dark.png; without words all of them. All but the last are one story, told by one notebook.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATIC = Path(__file__).parents[2] / "docs" / "_static"
 THEMES = {"": "JupyterLab Light", "-dark": "JupyterLab Dark"}
 MARGIN, SCALE, LIMIT = 6, 1.6, 150_000
 
-LOAD, SETUP, WORD, TRAIN = range(4)
+LOAD, SETUP, WORD, TRAIN, PANEL = range(5)
 CELLS = [
     "%load_ext nbresume",
     """\
@@ -46,6 +46,7 @@ for epoch in range(30):
         weights -= 0.02 * error @ inputs[batch] / len(batch)
         sleep(0.03)
     losses.append(float(np.mean(error**2)))""",
+    "%nbresume panel",
 ]
 
 
@@ -79,11 +80,15 @@ def tell(wanted: set[str]) -> None:
             lab.start(TRAIN)
             until(lambda: progress(lab) >= 0.3, "snapshots of the new run")
             lab.kill_kernel()
-            lab.run(LOAD, SETUP)
+            lab.run(LOAD, SETUP, PANEL)
             lab.start(TRAIN)
             until(lambda: progress(lab) >= 0.5, "progress after the resume")
             if "running" in wanted:
                 shoot(lab, "running", lambda: around(lab, TRAIN))
+            if "panel" in wanted:
+                lab.button(PANEL, "Snapshot now").click()
+                lab.output(PANEL).get_by_text("the next boundary will act").wait_for()
+                shoot(lab, "panel", lambda: around(lab, PANEL))
             lab.wait_for_end(TRAIN)
             lab.card(TRAIN).get_by_text("completed in 2 attempts").wait_for()
             if "lineage" in wanted:
@@ -253,7 +258,7 @@ def draw(text: str) -> None:
 
 if __name__ == "__main__":
     STATIC.mkdir(exist_ok=True)
-    words = set(sys.argv[1:]) or {"offer", "running", "lineage", "page", "terminal"}
+    words = set(sys.argv[1:]) or {"offer", "running", "panel", "lineage", "page", "terminal"}
     if words - {"terminal"}:
         tell(words)
     if "terminal" in words:
