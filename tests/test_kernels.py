@@ -291,21 +291,3 @@ def test_a_flood_of_output_is_whole_in_the_log_and_the_end_is_told_without_unpic
     page = max((run / "snapshots").glob("*.h5")).read_bytes()[:4096].split(b"\n")
     assert page[0] == b"nbresume snapshot, format 1"
     assert json.loads(page[2])["digests"]
-
-
-def test_widget_models_are_constant_over_a_thousand_iterations_and_fifty_runs(tmp_path):
-    """A notebook that keeps the state of all widgets ever made grows without end."""
-    cell = "%%resumable t --vars n --every 1h --on-restart supersede\nn = 0\nfor i in range(20):\n    n += 1"
-    count = "print(len(widget._instances))"
-    size = "print(sum(len(json.dumps(one.get_state(), default=str)) for one in widget._instances.values()))"
-    with Kernel(tmp_path) as kernel:
-        kernel.run("%load_ext nbresume\nimport json\nfrom ipywidgets.widgets import widget\n" + "%nbresume panel")
-        kernel.run(cell)
-        before, error = kernel.run(count)
-        assert not error
-        assert int(before) > 0
-        for _ in range(50):
-            kernel.run("%nbresume panel")
-            kernel.run(cell)
-        assert kernel.run(count)[0] == before
-        assert int(kernel.run(size)[0]) < 100_000

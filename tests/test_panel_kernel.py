@@ -46,10 +46,10 @@ def test_the_number_of_models_is_constant_over_runs_and_iterations(kernel):
     run(kernel, TRAIN)
     before = run(kernel, COUNT)
     for _ in range(RUNS):
-        run(kernel, TRAIN.strip())
-    run(kernel, "%nbresume panel")
+        run(kernel, "%nbresume panel")
+        run(kernel, TRAIN)
     run(kernel, "import nbresume; nbresume.panel()")
-    run(kernel, TRAIN.replace(str(ITERATIONS), "1000").strip())
+    run(kernel, TRAIN.replace(str(ITERATIONS), "1000"))
     assert run(kernel, COUNT) == before
 
 
