@@ -8,10 +8,13 @@ from .._events import now as time_now
 from ._rerun import rerun
 from ._styles import BUTTON, CARD, CELL, INLINE, QUIET, UNBROKEN
 from ._svg import COLOURS
-from ._tags import Markup, join, tag
+from ._tags import Markup, tag
 from ._text import table
 from ._view import View
 from ._words import age, plural, public, stamp, standing
+
+_HEADS = ("", "", "where it stands", "last snapshot", "")
+_CELL = CELL.replace("vertical-align: top", "vertical-align: middle")
 
 
 def offers_html(views: Sequence[View], *, now: str | None = None) -> str:
@@ -25,13 +28,18 @@ def offers_html(views: Sequence[View], *, now: str | None = None) -> str:
         The time that ages are told from, as the journal writes it.
     """
     when = now or time_now()
-    rows = [tag("tr", *_cells(view, when), style="background: transparent") for view in views]
+    heads = [tag("td", tag("span", head, style=UNBROKEN), style=_CELL) for head in _HEADS]
+    rows = [tag("tr", *cells, style="background: transparent") for cells in (heads, *(_cells(v, when) for v in views))]
     style = "border-collapse: collapse; margin: 4px 0; font-size: 13px; border: none"
     return tag(
         "div",
         tag("div", _title(views), style="font-weight: 600; font-size: 16px"),
         tag("table", tag("tbody", *rows), style=style),
-        tag("div", "Run the cells above a run's cell first: this kernel is new.", style=QUIET),
+        tag(
+            "div",
+            "Or run a cell again (Shift+Enter). Either way, run the cells above it first: this kernel is new.",
+            style=QUIET,
+        ),
         style=CARD,
     )
 
@@ -73,16 +81,16 @@ def _cells(view: View, now: str) -> Iterator[Markup]:
     state = tag("span", standing(view.state, view.lineage), style=f"color: {COLOURS[view.state]}; font-weight: 600")
     where = public(view.where or "before its first snapshot")
     for content in (tag("b", view.name), state, tag("span", where), last, _choice(view)):
-        yield tag("td", content, style=CELL)
+        yield tag("td", content, style=_CELL)
 
 
 def _choice(view: View) -> Markup:
     if view.state != "interrupted":
         return tag("span", "")
-    cell = tag("code", f"%%resumable {view.name}", style=INLINE)
     if view.said == "supersede":
-        return tag("span", "Run ", cell, " again: it starts a new run.")
+        return tag(
+            "span", "Run ", tag("code", f"%%resumable {view.name}", style=INLINE), " again: it starts a new run."
+        )
     if view.differences:
         return tag("span", public("; ".join(view.differences)), style=f"color: {COLOURS['interrupted']}")
-    button = tag("button", "Continue", type="button", style=BUTTON, onclick=rerun(view.name), title=view.id)
-    return join(button, tag("span", " or run ", cell, style=UNBROKEN))
+    return tag("button", f"Continue {view.name}", type="button", style=BUTTON, onclick=rerun(view.name), title=view.id)

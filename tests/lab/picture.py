@@ -88,7 +88,7 @@ def tell(wanted: set[str]) -> None:
             if "panel" in wanted:
                 lab.button(PANEL, "Snapshot now").click()
                 lab.output(PANEL).get_by_text("the next boundary will act").wait_for()
-                shoot(lab, "panel", lambda: around(lab, PANEL))
+                shoot(lab, "panel", lambda: box(lab.cell(PANEL), margin=0))
             lab.wait_for_end(TRAIN)
             lab.card(TRAIN).get_by_text("completed in 2 attempts").wait_for()
             if "lineage" in wanted:

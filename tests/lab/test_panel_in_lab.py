@@ -86,6 +86,28 @@ def test_five_hundred_clicks_in_two_seconds_leave_results_equal(busy):
     assert len(runs(busy)) == 1
 
 
+def test_all_buttons_are_reached_and_pressed_by_keys(lab):
+    """The keys of the front end itself are no obstacle: Enter edits a cell there, and the space bar scrolls."""
+    go(lab)
+    lab.run(LOAD, SETUP, TRAIN, PANEL)
+    text = lab.output(PANEL).get_by_role("region", name="Plan of train")
+    lab.button(PANEL, "Log").focus()
+    lab.page.keyboard.press("Tab")
+    expect(lab.button(PANEL, "Plan")).to_be_focused()
+    lab.page.keyboard.press("Enter")
+    expect(text).to_contain_text("lays its results over what is there")
+    lab.page.keyboard.press("Space")
+    expect(text).to_have_count(0)
+    lab.button(PANEL, "Supersede").focus()
+    lab.page.keyboard.press("Enter")
+    expect(lab.output(PANEL).get_by_role("status")).to_contain_text("It is kept with its snapshots")
+    lab.page.keyboard.press("Tab")
+    expect(lab.button(PANEL, "Yes, supersede")).to_be_focused()
+    lab.page.keyboard.press("Tab")
+    lab.page.keyboard.press("Space")
+    expect(lab.output(PANEL).get_by_role("status")).to_contain_text("Nothing was changed")
+
+
 def test_after_a_reload_in_mid_run_the_status_is_within_reach(busy):
     busy.reload()
     told = shell(busy, "status", "train", "--json")
