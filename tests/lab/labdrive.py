@@ -28,7 +28,7 @@ import psutil
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds until something is taken for broken; a busy machine is slow."""
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
