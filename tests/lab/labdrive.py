@@ -106,6 +106,8 @@ class LabServer:
         self._settings = {
             "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
             "apputils-extension/themes": {"theme": theme},
+            # Else cells out of sight are taken off the page, and can't be found.
+            "notebook-extension/tracker": {"windowingMode": "none"},
         }
 
     def __enter__(self) -> Self:
