@@ -213,6 +213,21 @@ def test_a_disk_that_keeps_another_byte_than_it_was_given_costs_no_older_snapsho
     assert all("was written and does not hold that: " in text for text in told)
 
 
+@pytest.mark.parametrize("options", ["", "--sync"])
+def test_a_stop_says_that_its_snapshot_does_not_hold_what_was_written(disk_notebook, options):
+    """The one before counts, and is what running the cell again goes on from."""
+    calm = Disk()
+    with calm.in_place():
+        disk_notebook.run(launch(disk_notebook, FIRST + 2, LARGE, options, name="calm"))
+    at = next(at for at, call in enumerate(calm.seen[FIRST]) if call.startswith("pwritev"))
+    cell = CELL + "    if i == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+    disk_notebook.run("import os, signal")
+    with Disk({4: Fault(at, FLIPPED)}).in_place():
+        error = disk_notebook.fails(launch(disk_notebook, 8, LARGE, options, cell=cell))
+    assert "but no snapshot could be taken there: the one before counts" in str(error)
+    assert latest(disk_notebook.runs[-1].path / "snapshots") == 3
+
+
 def test_the_last_commit_of_a_run_is_tried_once_more(disk_notebook):
     """No boundary comes after it."""
     disk = Disk({4: fault(2, "EIO")})

@@ -80,6 +80,8 @@ class Boundaries(Path):
         if not self.stopping or self._is_in_an_atomic_call:
             return True
         self.settled()
+        if (error := self.learn()) is not None:  # whether it can be believed is known when it has been read back
+            return self._halt(error)
         where = describe([frame.cursor() for frame in self.stack])
         return self._halt(stopped_at(self.attempt.run.name, where, is_saved=not self._failed))
 
