@@ -135,7 +135,7 @@ def test_a_kernel_without_the_function_that_holds_the_loop_is_offered_the_run_an
     found = prospect(run, Places(notebook.shell.user_ns))
     assert "train" in found.missing
     notebook.run(TRAIN)
-    assert prospect(run, Places(notebook.shell.user_ns)) == type(found)()
+    assert prospect(run, Places(notebook.shell.user_ns)) == type(found)(is_whole=True)
 
 
 def test_a_function_that_has_changed_is_told_before_anything_runs(notebook):
@@ -157,3 +157,16 @@ def test_an_object_that_can_not_be_looked_at_does_not_hinder_the_offer(notebook)
     notebook.run("go = Odd()")
     notebook.run(TRAIN)
     prospect(run, Places(notebook.shell.user_ns))
+
+
+def test_where_not_all_can_be_compared_no_equality_is_claimed(notebook):
+    """The cell's own function is another kind of thing now, so that its loop can't be found."""
+    run = died_in_a_function(notebook)
+    notebook.restart()
+    notebook.run("go = False\ntrain = print")
+    found = prospect(run, Places(notebook.shell.user_ns))
+    assert (found.missing, found.is_whole) == ((), False)
+    told = prospect_text(run, Places(notebook.shell.user_ns))
+    assert "can't all be looked at" in told
+    assert "continues it" not in told
+    assert "Nothing that identifies it differs" not in told

@@ -33,10 +33,13 @@ class Prospect:
         Names that the run needs and the kernel does not hold yet.
     differences : tuple of str
         What differs from its identity, as far as it can be compared.
+    is_whole : bool
+        Whether nothing else can differ: all that identifies the run has been compared.
     """
 
     missing: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
+    is_whole: bool = False
 
 
 def prospect(run: RunFolder, places: Places, left: Left | None = None) -> Prospect:
@@ -62,7 +65,7 @@ def prospect(run: RunFolder, places: Places, left: Left | None = None) -> Prospe
     missing = missing_names(recorded, now, places)
     if missing:
         return Prospect(missing, _other_versions(recorded))
-    return Prospect((), recorded.differences(now, left=left.identity if left is not None else None))
+    return Prospect((), recorded.differences(now, left=left.identity if left is not None else None), is_whole=True)
 
 
 def _seen_missing(recorded: Identity, places: Places) -> tuple[str, ...]:
@@ -111,6 +114,9 @@ def prospect_text(run: RunFolder, places: Places, left: Left | None = None) -> s
         head = f"Running its cell now would stop before anything runs: {', '.join(found.missing)} {are} not there."
         known = ["What differs already:", *told] if told else ["No other version of Python or of a package so far."]
         return "\n".join([head, "Run the cells above first.", *known])
+    if not found.is_whole:
+        head = "What its cell reads can't all be looked at now. Running it compares, before anything runs."
+        return "\n".join([head, *(["What differs already:", *told] if told else [])])
     decision = decide(Found(run.id, lineage.state, found.differences), "supersede" if said == "supersede" else "ask")
     match decision:
         case Supersede():
