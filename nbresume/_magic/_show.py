@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from IPython.display import display, update_display
 
@@ -74,6 +74,14 @@ def show_offer(shell: InteractiveShell, host: Host) -> None:
             shell.events.register("post_run_cell", offer.after_a_cell)
 
 
+class _Facts(NamedTuple):
+    run: str
+    state: str
+    said: str
+    differences: tuple[str, ...]
+    attempts: int
+
+
 class Offer:
     """The interrupted runs that a new kernel found, until each is answered: one card, or one list of them.
 
@@ -84,13 +92,12 @@ class Offer:
         self._host, self._shell = host, shell
         self.waiting = {run.id: run for run in host.store if run.lineage().state == "interrupted"}
         self._panel: Panel | None = None
-        self._drawn: list[object] = []
+        self._drawn: list[_Facts] = []
 
     def show(self, *, clickable: bool) -> None:
         """Display the offer and the buttons."""
-        views = self._views()
-        self._drawn = _facts(views)
-        display(offer_bundle(views), raw=True, display_id=self._ident)
+        self._drawn = self._facts()
+        display(offer_bundle(self._views()), raw=True, display_id=self._ident)
         if clickable:
             from .._widget import Panel
 
@@ -100,10 +107,9 @@ class Offer:
     def follow(self) -> None:
         """Draw anew what was decided by a click, by a line magic, in a shell, or by running a cell."""
         with contextlib.suppress(OSError):
-            views = self._views()
-            if (facts := _facts(views)) != self._drawn:
+            if (facts := self._facts()) != self._drawn:
                 self._drawn = facts
-                update_display(offer_bundle(views), raw=True, display_id=self._ident)
+                update_display(offer_bundle(self._views()), raw=True, display_id=self._ident)
                 if self._panel is not None:
                     self._panel.follow()
 
@@ -122,13 +128,22 @@ class Offer:
     def _ident(self) -> str:
         return f"nbresume-offer-{next(iter(self.waiting))}"
 
-    def _views(self) -> list[View]:
-        return [self._view(run) for run in self.waiting.values()]
+    def _facts(self) -> list[_Facts]:
+        """Tell what the offer is drawn from, but for the time; asked after each cell, it reads no snapshot."""
+        return [self._facts_of(run) for run in self.waiting.values()]
 
-    def _view(self, run: RunFolder) -> View:
-        differences = prospect(run, self._host.places).differences if self._host.runtime is None else ()
-        one = view(run, offer=True, differences=differences)
-        return replace(one, said=run.said(), differences=differences if one.state == "interrupted" else ())
+    def _facts_of(self, run: RunFolder) -> _Facts:
+        lineage = run.lineage()
+        is_open = lineage.state == "interrupted" and self._host.runtime is None
+        differences = prospect(run, self._host.places).differences if is_open else ()
+        return _Facts(run.id, lineage.state, run.said(), differences, len(lineage.attempts))
+
+    def _views(self) -> list[View]:
+        """Look at the runs as the facts that are drawn tell them."""
+        return [
+            replace(view(self.waiting[one.run], offer=True, differences=one.differences), said=one.said)
+            for one in self._drawn
+        ]
 
 
 class _WaitingActs(RunActs):
@@ -145,8 +160,3 @@ class _WaitingActs(RunActs):
         told = super().decide(run, word)
         self._offer.follow()
         return told
-
-
-def _facts(views: list[View]) -> list[object]:
-    """Return what an offer is drawn from, but for the time."""
-    return [(one.id, one.state, one.said, one.differences, len(one.lineage.attempts)) for one in views]
