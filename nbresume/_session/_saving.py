@@ -272,8 +272,8 @@ class Saving:
         """Tell about how large a variable is: exact for arrays, and without what it refers to for others."""
         if name not in self.places:
             return 0
-        value = self.places[name]
-        if type(value).__name__ == "DataFrame" and hasattr(value, "memory_usage"):
+        value, pandas = self.places[name], sys.modules.get("pandas")
+        if pandas is not None and isinstance(value, pandas.DataFrame):
             return int(value.memory_usage().sum())  # its own __sizeof__ looks at every text
         size = getattr(value, "nbytes", None)
         return size if isinstance(size, int) else sys.getsizeof(value, 0)
