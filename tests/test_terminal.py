@@ -45,13 +45,21 @@ class Terminal:
         self.child.sendline("")
 
 
-def test_load_run_kill_restart_continue(tmp_path):
-    cell = "%%resumable t --vars log --every 1\n" + LOOP
-    first = Terminal(tmp_path)
+CELL = "%%resumable t --vars log --every 1\n" + LOOP
+
+
+def in_mid_cell(folder):
+    """Start a terminal, and the cell in it."""
+    first = Terminal(folder)
     first.say("import random, time; random.seed(3); log = []")
     first.say("%load_ext nbresume")
-    first.type_cell(cell)
+    first.type_cell(CELL)
     first.child.expect("reached four")
+    return first
+
+
+def test_load_run_kill_restart_continue(tmp_path):
+    first = in_mid_cell(tmp_path)
     os.kill(first.child.pid, signal.SIGKILL)
     first.child.close(force=True)
 
@@ -59,7 +67,7 @@ def test_load_run_kill_restart_continue(tmp_path):
     second.say("import random, time; random.seed(8); log = []")
     told = second.say("%load_ext nbresume")
     assert "interrupted" in told
-    second.type_cell(cell)
+    second.type_cell(CELL)
     second.child.expect(", attempt 2, from")
     second.child.expect(PROMPT)
     # The lines typed after the cell may have given prompts of their own.
@@ -72,12 +80,7 @@ def test_load_run_kill_restart_continue(tmp_path):
 
 def test_an_interrupt_stops_at_the_boundary_and_the_word_supersedes(tmp_path):
     """Ctrl-C is answered in words at once, and by one line in place of a traceback; the other answer needs its word."""
-    cell = "%%resumable t --vars log --every 1\n" + LOOP
-    first = Terminal(tmp_path)
-    first.say("import random, time; random.seed(3); log = []")
-    first.say("%load_ext nbresume")
-    first.type_cell(cell)
-    first.child.expect("reached four")
+    first = in_mid_cell(tmp_path)
     first.child.sendintr()
     first.child.expect("t: stopping at the next boundary, with a snapshot. Interrupt once more to stop at once")
     first.child.expect(
@@ -98,7 +101,7 @@ def test_an_interrupt_stops_at_the_boundary_and_the_word_supersedes(tmp_path):
     assert f"i {done} of 60 done" in told
     assert "\x1b" not in told
     assert "starts a new run" in second.say("%nbresume supersede t")
-    second.type_cell(cell)
+    second.type_cell(CELL)
     second.child.expect("t: a new run; t-[0-9a-f]+ is kept and marked superseded")
     second.child.expect(PROMPT)
     second.child.sendline("random.seed(4); print('equal', log == [(i, random.random()) for i in range(60)], 'end')")

@@ -12,6 +12,7 @@ from .._session import (
     Host,
     active_host,
     glance,
+    log_tail,
     prospect_text,
     recorded_plan,
     say,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .._widget import Look, Panel
 
 _PANEL = "_nbresume_panel"
-_LINES, _BYTES = 200, 1 << 16
+_LINES = 200
 _ELSEWHERE = "interrupt the kernel once (■), or run nbresume stop NAME, or nbresume snapshot NAME, in a shell"
 
 
@@ -74,7 +75,7 @@ class RunActs:
         found = self._host.store.find(run)
         match what:
             case "log":
-                return _last_lines(found)
+                return "\n".join(log_tail(found, _LINES)) or "The cell has printed nothing."
             case "verify":
                 return _verified(found)
             case "plan":
@@ -104,17 +105,6 @@ class RunActs:
             return found if found is not None and found.path.is_dir() else self._host.store.find(run)
         except NotFoundError:
             return None
-
-
-def _last_lines(run: RunFolder) -> str:
-    """Return the end of what the cell has printed."""
-    try:
-        with (run.path / "log.txt").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        lines = []
-    return "\n".join(lines[-_LINES:]) or "The cell has printed nothing."
 
 
 def _verified(run: RunFolder) -> str:

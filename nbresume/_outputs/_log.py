@@ -17,8 +17,6 @@ from .. import _fs
 
 _SAME = 1.0
 """Seconds after which output of one and the same iteration gets a mark of its own, to tell when it was printed."""
-
-
 _LONGEST = 1 << 16
 """Characters of an unfinished line of standard error that are kept in mind."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._requests import snapshot_run, stop_run
     from ._stream import stream
     from ._transcript import Line, Since, Transcript
-    from ._views import abandon, glance, glances, open_run, runs, say, view, views
+    from ._views import abandon, glance, glances, log_tail, open_run, runs, say, view, views
 
 __all__ = [
     "Host",
@@ -34,6 +34,7 @@ __all__ = [
     "export_run",
     "glance",
     "glances",
+    "log_tail",
     "open_run",
     "pin_snapshot",
     "prospect",
@@ -67,6 +68,6 @@ __getattr__, __dir__ = attach(
         "_requests": "snapshot_run stop_run",
         "_stream": "stream",
         "_transcript": "Line Since Transcript",
-        "_views": "abandon glance glances open_run runs say view views",
+        "_views": "abandon glance glances log_tail open_run runs say view views",
     },
 )

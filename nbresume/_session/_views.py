@@ -14,7 +14,7 @@ from .._store import RunFolder, Store, disk_use, read_status
 from ..errors import StoppedError
 from ._pace import Rate, rate_of, samples_of
 
-_TAIL = 12
+_TAIL, _TAIL_BYTES = 12, 1 << 16
 _WHOLE = 1 << 26
 """Bytes of a snapshot that an offer reads and compares: a person waits for it."""
 
@@ -36,7 +36,7 @@ def view(run: RunFolder, *, offer: bool = False, differences: tuple[str, ...] = 
         differences=differences,
         notes=tuple(_note(event.kind, event.facts) for event in found.lineage.notes),
         family=_family(run),
-        log_tail=_log_tail(run),
+        log_tail=log_tail(run),
         offer=offer,
         kept=Counter(one.attempt for one in run.snapshots()),
         belief=_belief(run, found.snapshot, is_offer=offer),
@@ -123,11 +123,12 @@ def _belief(run: RunFolder, facts: Mapping[str, Any], *, is_offer: bool) -> str:
     return f"{'verified' if is_whole else 'complete'}, {words}"
 
 
-def _log_tail(run: RunFolder) -> tuple[str, ...]:
+def log_tail(run: RunFolder, count: int = _TAIL) -> tuple[str, ...]:
+    """Return the last lines that a cell has printed, so many at most."""
     try:
         with (run.path / "log.txt").open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - (1 << 14)))
-            return tuple(file.read().decode("utf-8", "replace").splitlines()[-_TAIL:])
+            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+            return tuple(file.read().decode("utf-8", "replace").splitlines()[-count:])
     except FileNotFoundError:
         return ()
 
