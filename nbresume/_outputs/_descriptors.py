@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import stat
 import sys
 
 
@@ -13,16 +15,15 @@ def writable_descriptors() -> set[tuple[str, int]]:
     if not sys.platform.startswith("linux"):
         return found
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # two system calls a descriptor, no more
+        number = int(name)
         try:
-            path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if not path.startswith("/") or is_no_file(path) or "(deleted)" in path:
+            if not fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE or not stat.S_ISREG(os.fstat(number).st_mode):
                 continue
-            with io.FileIO(f"/proc/self/fdinfo/{name}") as info:
-                flags = next(line for line in info.readall().splitlines() if line.startswith(b"flags:"))
-        except (OSError, StopIteration):
+            path = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+        except OSError:  # it is closed by now: the one that listed them, or a thread's
             continue
-        if int(flags.split()[1], 8) & os.O_ACCMODE:
-            found.add((path, int(name)))
+        if path.startswith("/") and not is_no_file(path) and "(deleted)" not in path:
+            found.add((path, number))
     return found
 
 

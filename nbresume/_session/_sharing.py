@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import gc
 import re
 import types
@@ -130,6 +131,7 @@ def holds_containers(value: Any) -> bool:
     return False
 
 
+@functools.cache
 def is_hidden(name: str) -> bool:
     """Whether a name of the notebook is the shell's own."""
     return _OF_SHELL.fullmatch(name) is not None

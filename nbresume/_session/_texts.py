@@ -16,6 +16,9 @@ from ._scope import Scope
 from ._sources import source_of
 
 _WIDE = 100
+_DEEP = 3
+"""Levels of containers that are looked into: a value, what it holds, and what that holds."""
+_PLAIN = frozenset({int, float, bool, complex, bytes, type(None)})
 
 
 def sources_of(plan: CellPlan, found: Reached, places: Places) -> Iterator[str]:
@@ -48,20 +51,26 @@ def _class_source(value: Any) -> str:
 def texts_read(scope: Scope) -> Iterator[str]:
     """Yield the texts and paths among the values that a cell reads or has bound."""
     places = scope.places
-    names = {*scope.reached.inputs, *scope.bindable, *scope.plan.options.declared}
-    for name in names:
-        if name in places:
-            yield from _texts(places[name], 2)
-
-
-def _texts(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, (str, os.PathLike)):
-        text = os.fspath(value)
-        if isinstance(text, str):
-            yield text
-        return
-    for part in _inner(value) if depth else ():
-        yield from _texts(part, depth - 1)
+    level = [
+        places[name]
+        for name in (*scope.reached.inputs, *scope.bindable, *scope.plan.options.declared)
+        if name in places
+    ]
+    for _ in range(_DEEP):
+        inner: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind is str:
+                yield value
+            elif kind in _PLAIN:
+                continue
+            elif isinstance(value, str) or hasattr(kind, "__fspath__"):
+                text = os.fspath(value)
+                if isinstance(text, str):
+                    yield text
+            else:
+                inner += _inner(value)
+        level = inner
 
 
 def _inner(value: Any) -> Iterable[Any]:

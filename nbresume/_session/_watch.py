@@ -47,7 +47,7 @@ class Watch:
         return {place: value for place, value in seen.items() if self._counts(place)}
 
     def _counts(self, place: str) -> bool:
-        name = re.split(r"[:.]", place)[-1]
+        name = place if place.isidentifier() else re.split(r"[:.]", place)[-1]
         return place not in self._skip and not is_hidden(name)
 
     def changed(self) -> Iterator[str]:

@@ -8,6 +8,7 @@ kept in memory or read back for that, only their digests: 16 bytes for 1 MB, and
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import ne
@@ -111,89 +112,98 @@ def _without_gaps(extents: Sequence[tuple[int, memoryview]], at: int, end: int) 
         at += len(data)
 
 
-def write(  # a file, its bytes, and what is known of others
-    draft: _fs.Draft,
-    slices: Sequence[Parts],
-    body: int,
-    *,
-    under: Known,
-    newest: Known,
-    looked: Sequence[Slice] = (),
-) -> Known:
-    """Write what is not there yet.
+class Image:
+    """What a file is to hold from some offset on; each slice is looked at once, and no earlier than asked for.
 
     Parameters
     ----------
-    draft : Draft
-        The file; it has its final length.
     slices : sequence of list of memoryview
-        All that it is to hold from ``body`` on.
+        The slices.
     body : int
-        Where the slices begin.
-    under : Known
-        What the file holds; of a new file that is zeros.
+        Where they begin.
     newest : Known
         What the newest snapshot holds: what is known of its pages need not be found out again.
-    looked : sequence of Slice
-        The first slices, as far as they have been looked at.
-
-    Returns
-    -------
-    Known
-        What the file holds now.
+    digests : iterator of bytes
+        The digests of the slices, in their order.
     """
-    found = list(looked)
-    for index, parts in enumerate(slices):
-        if index == len(found):
-            found.append(_look(parts, newest.get(body, index)))
-        at = body + index * SLICE
-        for low, high in _changed(parts, found[index], under.get(body, index), seek=_SEEK, new=not under.slices):
-            draft.put(at + low, part_of(parts, low, high))
-    return Known(body, tuple(found))
 
+    def __init__(self, slices: Sequence[Parts], body: int, newest: Known, digests: Iterator[bytes]) -> None:
+        self.slices, self.body, self.newest = slices, body, newest
+        self._digests = digests
+        self._looked: list[Slice] = []
 
-def compare(
-    slices: Sequence[Parts], body: int, newest: Known, room: int, looked: list[Slice]
-) -> list[tuple[int, int, int]] | None:
-    """Find what differs from the newest snapshot.
+    def look(self, index: int) -> Slice:
+        """Return what there is to know of a slice."""
+        while index >= len(self._looked):
+            number = len(self._looked)
+            size, found, last = (
+                sum(map(len, self.slices[number])),
+                next(self._digests),
+                self.newest.get(self.body, number),
+            )
+            is_same = last is not None and last.size == size and last.digest == found
+            self._looked.append(last if last is not None and is_same else Slice(size, found))
+        return self._looked[index]
 
-    Parameters
-    ----------
-    slices : sequence of list of memoryview
-        All that is to be saved from ``body`` on.
-    body : int
-        Where the slices begin.
-    newest : Known
-        What the newest snapshot holds.
-    room : int
-        Bytes that may differ.
-    looked : list of Slice
-        Is filled with what is found out of the slices, as far as they are looked at.
+    def known(self) -> Known:
+        """Return what a file holds that has all slices."""
+        return Known(self.body, tuple(self.look(index) for index in range(len(self.slices))))
 
-    Returns
-    -------
-    list of (int, int, int) or None
-        Number of a slice, and where in it a run of other bytes begins and ends; None where more than ``room`` differs.
-    """
-    runs: list[tuple[int, int, int]] = []
-    untold = 0
-    for index, parts in enumerate(slices):
-        old = newest.get(body, index)
-        now = _look(parts, old)
-        looked.append(now)
-        changed = _changed(parts, now, old)
-        runs += [(index, low, high) for low, high in changed]
-        if now.pages and old is not None and not old.pages:
-            untold += now.size  # not all of it has changed, but which pages shows the next time: look at all slices
-        else:
-            room -= sum(high - low for low, high in changed)
-        if room < 0:
-            return None
-    return runs if untold <= room else None
+    def write(self, draft: _fs.Draft, under: Known) -> Known:
+        """Write what is not there yet.
+
+        Parameters
+        ----------
+        draft : Draft
+            The file; it has its final length.
+        under : Known
+            What the file holds; of a new file that is zeros.
+
+        Returns
+        -------
+        Known
+            What the file holds now.
+        """
+        for index, parts in enumerate(self.slices):
+            now, at = self.look(index), self.body + index * SLICE
+            for low, high in _changed(parts, now, under.get(self.body, index), seek=_SEEK, new=not under.slices):
+                draft.put(at + low, part_of(parts, low, high))
+        return self.known()
+
+    def changes(self, room: int) -> list[tuple[int, int, int]] | None:
+        """Find what differs from the newest snapshot.
+
+        Parameters
+        ----------
+        room : int
+            Bytes that may differ.
+
+        Returns
+        -------
+        list of (int, int, int) or None
+            Number of a slice, and where in it a run of other bytes begins and ends; None where more than ``room``
+            differs.
+        """
+        runs: list[tuple[int, int, int]] = []
+        untold = 0
+        for index, parts in enumerate(self.slices):
+            old = self.newest.get(self.body, index)
+            now = self.look(index)
+            changed = _changed(parts, now, old)
+            runs += [(index, low, high) for low, high in changed]
+            if now.pages and old is not None and not old.pages:
+                untold += now.size  # not all of it has changed, but which pages shows the next time: look at all slices
+            else:
+                room -= sum(high - low for low, high in changed)
+            if room < 0:
+                return None
+        return runs if untold <= room else None
 
 
 def digest(parts: Parts) -> bytes:
     """Digest bytes that are given in parts."""
+    if _is_zeros(parts):
+        return _digest_of_zeros(sum(map(len, parts)))
     if len(parts) == 1:
         return xxhash.xxh3_128_digest(parts[0])
     hasher = xxhash.xxh3_128()
@@ -202,27 +212,13 @@ def digest(parts: Parts) -> bytes:
     return hasher.digest()
 
 
-def _look(parts: Parts, last: Slice | None) -> Slice:
-    size = sum(map(len, parts))
-    if _is_zeros(parts):
-        return _zeros(size)
-    found = digest(parts)
-    return last if last is not None and last.size == size and last.digest == found else Slice(size, found)
-
-
-_OF_ZEROS: dict[int, Slice] = {}
-
-
 def _is_zeros(parts: Parts) -> bool:
     return all(part.obj is _ZEROS.obj for part in parts)
 
 
-def _zeros(size: int) -> Slice:
-    if size not in _OF_ZEROS:
-        if len(_OF_ZEROS) > SLICE // PAGE:
-            _OF_ZEROS.clear()
-        _OF_ZEROS[size] = Slice(size, xxhash.xxh3_128_digest(_ZEROS[:size]))
-    return _OF_ZEROS[size]
+@functools.lru_cache(SLICE // PAGE)
+def _digest_of_zeros(size: int) -> bytes:
+    return xxhash.xxh3_128_digest(_ZEROS[:size])
 
 
 def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new: bool = False) -> list[tuple[int, int]]:

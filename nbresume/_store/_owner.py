@@ -69,7 +69,7 @@ class Claim:
     def holds(self) -> bool:
         """Whether the run is still ours: this process may have stood still while another took it over."""
         try:
-            return (self._folder / "owner").read_bytes() == self.written
+            return _fs.read(self._folder / "owner") == self.written
         except OSError:
             return False
 

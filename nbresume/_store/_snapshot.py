@@ -15,6 +15,7 @@ are, and the digests cover every byte of the file.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from .._types import Json
 from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
+from ._parallel import in_order, processors
 from ._seal import SEAL, Seal, SnapshotError, sha256
 from ._trust import Seen, check, look
 
@@ -133,7 +135,7 @@ class Snapshot:
             When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
         _ = self.signature
-        self._read({}, whole=True)
+        self._read({}, whole=True, threads=processors())
         self.check_place()
 
     def verify_own(self) -> None:
@@ -149,7 +151,7 @@ class Snapshot:
                 content.head()
                 content.check_delta()
         else:
-            self._read({}, whole=True)
+            self._read({}, whole=True, threads=1)  # the loop goes on meanwhile
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
         """Return the pickle stream and the tables, checked and trusted."""
@@ -171,9 +173,9 @@ class Snapshot:
         SnapshotError
             When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
-        self._read(targets, whole=False)
+        self._read(targets, whole=False, threads=processors())
 
-    def _read(self, targets: Mapping[int, NDArray[Any]], *, whole: bool) -> None:
+    def _read(self, targets: Mapping[int, NDArray[Any]], *, whole: bool, threads: int) -> None:
         meta = self.meta
         wanted: list[tuple[int, memoryview]] = []
         aside: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -190,13 +192,19 @@ class Snapshot:
             offset, _ = content.seal.facts["digests"]
             known = memoryview(content.head())[offset - SEAL :]
             body, size = content.image
-            scratch = memoryview(bytearray(min(SLICE, size - body)))
-            for number, parts in enumerate(cut(wanted, body, size)):
-                filled = _with_scratch(parts, scratch)
+            scratch = _Scratch(min(SLICE, size - body))
+
+            def fill(numbered: tuple[int, Parts]) -> None:
+                number, parts = numbered
+                filled = scratch.fill_up(parts)
                 content.read(body + number * SLICE, filled)
                 if digest(filled) != known[16 * number : 16 * number + 16]:
                     what = _at(meta["offsets"], body + number * SLICE)
                     raise SnapshotError(f"{what} has changed since it was written")
+
+            with in_order(fill, list(enumerate(cut(wanted, body, size))), threads) as filled:
+                for _ in filled:
+                    pass
         for target, straight in aside:
             target[...] = straight
 
@@ -215,14 +223,20 @@ def _proven(content: Content, name: str) -> bytes:
     return data
 
 
-def _with_scratch(parts: Parts, scratch: memoryview) -> Parts:
-    """Put scratch memory where nothing is wanted."""
-    used = 0
-    found = []
-    for part in parts:
-        found.append(scratch[used : used + len(part)] if part.readonly else part)
-        used += len(part) if part.readonly else 0
-    return found
+class _Scratch(threading.local):
+    """Memory for what is read and not wanted; each thread has its own."""
+
+    def __init__(self, size: int) -> None:
+        self._memory = memoryview(bytearray(size))
+
+    def fill_up(self, parts: Parts) -> Parts:
+        """Put scratch memory where nothing is wanted."""
+        used = 0
+        found = []
+        for part in parts:
+            found.append(self._memory[used : used + len(part)] if part.readonly else part)
+            used += len(part) if part.readonly else 0
+        return found
 
 
 def base_of(snapshot: Snapshot) -> str | None:

@@ -22,9 +22,10 @@ import xxhash
 
 from .. import _fs
 from .._types import Json
-from ._image import SLICE, Known, Parts, Slice, compare, cut, part_of, write
+from ._image import SLICE, Image, Known, cut, digest, part_of
 from ._keys import Keys
 from ._layout import DIGESTS, META, PIECES, RUNS, Dataset, Layout, lay_out
+from ._parallel import in_order, processors
 from ._seal import PAGE, SEAL, Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
 
@@ -138,13 +139,16 @@ class Writer:
         body = staged.layout.body
         slices = list(cut(staged.extents, body, staged.size))
         newest = self._newest.image if self._newest is not None else Known()
-        looked: list[Slice] = []
-        runs = compare(slices, body, newest, staged.size // _SHARE, looked) if self._may_build(staged) else None
-        self._is_sparse = self._is_sparse or runs is not None
-        is_prepared = (len(staged.meta), staged.digests, staged.size) == self._prepared
-        if runs is not None and not whole and is_prepared and (rung := _fitting(staged, runs)):
-            return self._write_delta(staged, slices, Known(body, tuple(looked)), runs, rung)
-        return self._write_whole(staged, slices, looked, retired)
+        # What is staged by a copy is written beside the loop, which has a use for the other processors itself.
+        threads = 1 if staged.is_copied or staged.size < _LARGE else processors()
+        with in_order(digest, slices, threads) as digests:
+            image = Image(slices, body, newest, digests)
+            runs = image.changes(staged.size // _SHARE) if self._may_build(staged) else None
+            self._is_sparse = self._is_sparse or runs is not None
+            is_prepared = (len(staged.meta), staged.digests, staged.size) == self._prepared
+            if runs is not None and not whole and is_prepared and (rung := _fitting(staged, runs)):
+                return self._write_delta(staged, image, runs, rung)
+            return self._write_whole(staged, image, retired)
 
     @property
     def base(self) -> str:
@@ -192,14 +196,13 @@ class Writer:
 
     # ------------------------------------------------------------------ whole
 
-    def _write_whole(self, staged: Staged, slices: list[Parts], looked: list[Slice], retired: Path | None) -> int:
+    def _write_whole(self, staged: Staged, image: Image, retired: Path | None) -> int:
         layout = staged.layout
         recycle = clone = None
         if layout.size >= _WORTH and retired in self._files and self._is_untouched(retired):
             recycle = retired
         if layout.size >= _LARGE and self._newest_file is not None and self._is_untouched(self._newest_file):
             clone = self._newest_file
-        newest = self._newest.image if self._newest is not None else Known()
         with _fs.draft(
             staged.path, clone=clone, recycle=recycle, needed=layout.size, keep_free=self.keep_free, check=self.check
         ) as draft:
@@ -207,7 +210,7 @@ class Writer:
             if draft.holds is not None and draft.holds == recycle:
                 del self._files[recycle]
             draft.resize(layout.size)
-            known = write(draft, slices, layout.body, under=under, newest=newest, looked=looked)
+            known = image.write(draft, under)
             head = _head(staged, layout, known)
             draft.put(SEAL, [memoryview(head)])
             page = self._page({**_facts(staged, layout, head, known), **_signed_parts(staged)})
@@ -220,13 +223,11 @@ class Writer:
 
     # ------------------------------------------------------------------ only what has changed
 
-    def _write_delta(
-        self, staged: Staged, slices: list[Parts], known: Known, runs: list[tuple[int, int, int]], rung: int
-    ) -> int:
+    def _write_delta(self, staged: Staged, image: Image, runs: list[tuple[int, int, int]], rung: int) -> int:
         assert self._newest is not None  # noqa: S101  # a delta is built on it
-        newest, layout = self._newest, _delta_layout(staged, rung)
+        newest, layout, known = self._newest, _delta_layout(staged, rung), image.known()
         places = np.array([(known.body + index * SLICE + low, high - low) for index, low, high in runs], "<u8")
-        pieces = [piece for index, low, high in runs for piece in part_of(slices[index], low, high)]
+        pieces = [piece for index, low, high in runs for piece in part_of(image.slices[index], low, high)]
         extents = [(offset, memoryview(part)) for offset, part in layout.parts if offset >= layout.body]
         extents.append((layout.offsets[RUNS], places.reshape(-1).view("u1").data))
         at = layout.offsets[PIECES]
