@@ -13,7 +13,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from ._image import SLICE, Parts, part_of
+from ._image import SLICE, Parts
 from ._seal import PAGE, SEAL, Seal, SnapshotError, page_digest
 
 _MOST_PARTS = 512
@@ -50,15 +50,14 @@ class Content:
 
     def read(self, offset: int, parts: Parts) -> None:
         """Fill writable memory with the bytes from an offset on."""
-        size = sum(map(len, parts))
-        if len(parts) > _MOST_PARTS:
-            whole = bytearray(size)
+        if len(parts) > (1 if self.deltas else _MOST_PARTS):
+            whole = bytearray(sum(map(len, parts)))
             self.read(offset, [memoryview(whole)])
             _spread(whole, parts)
             return
         pread(self.whole, offset, parts)
-        for delta in self.deltas:
-            delta.lay_over(offset, parts, size)
+        for delta in self.deltas if parts else ():
+            delta.lay_over(offset, parts[0])
 
     def take(self, offset: int, size: int) -> bytes:
         """Return bytes."""
@@ -91,10 +90,14 @@ class Content:
 @dataclass(slots=True)
 class _Delta:
     file: int
+    pieces: int
+    """Where in the file the bytes of all runs begin, one behind the other."""
     starts: NDArray[Any]
     ends: NDArray[Any]
     at: NDArray[Any]
-    """Where in the file the bytes of each run begin."""
+    """Where in the file the bytes of each run begin, and where those of the last one end."""
+    pages: NDArray[Any]
+    """Numbers of the pages that it has, where all are whole: nearly always."""
 
     @classmethod
     def read(cls, file: int, seal: Seal) -> _Delta:
@@ -105,34 +108,31 @@ class _Delta:
         at = seal.facts["pieces"] + np.concatenate([[0], np.cumsum(sizes)])
         if np.any(starts[1:] < (starts + sizes)[:-1]) or (count and at[-1] > seal.facts["size"]):
             raise SnapshotError("what it adds has changed since it was written")
-        return cls(file, starts, starts + sizes, at)
+        pages = np.empty(0, "i8")
+        if not np.any(starts % PAGE) and not np.any(sizes % PAGE):
+            each = sizes // PAGE
+            pages = np.repeat(starts // PAGE - (np.cumsum(each) - each), each) + np.arange(each.sum())
+        return cls(file, seal.facts["pieces"], starts, starts + sizes, at, pages)
 
-    def lay_over(self, offset: int, parts: Parts, size: int) -> None:
-        """Put the bytes of its runs over what was read from an offset on."""
-        first, behind = np.searchsorted(self.ends, offset, "right"), np.searchsorted(self.starts, offset + size, "left")
-        if first >= behind:
+    def lay_over(self, offset: int, target: memoryview) -> None:
+        """Put its bytes over what was read from an offset on."""
+        end = offset + len(target)
+        if self.pages.size and not offset % PAGE and not end % PAGE:
+            self._lay_pages(offset // PAGE, end // PAGE, target)
             return
-        begin = int(self.at[first])
-        data = memoryview(bytearray(int(self.at[behind]) - begin))
-        pread(self.file, begin, [data])
-        if len(parts) == 1 and self._lay_pages(first, behind, offset, parts[0], data):
-            return
+        first, behind = np.searchsorted(self.ends, offset, "right"), np.searchsorted(self.starts, end, "left")
         rows = zip(self.starts[first:behind], self.ends[first:behind], self.at[first:behind], strict=True)
-        for start, end, at in ((int(a), int(b), int(c)) for a, b, c in rows):
-            low, high = max(start, offset), min(end, offset + size)
-            piece = data[at - begin + low - start : at - begin + high - start]
-            _spread(piece, part_of(parts, low - offset, high - offset))
+        for start, stop, at in ((int(a), int(b), int(c)) for a, b, c in rows):
+            low, high = max(start, offset), min(stop, end)
+            pread(self.file, at + low - start, [target[low - offset : high - offset]])
 
-    def _lay_pages(self, first: Any, behind: Any, offset: int, target: memoryview, data: memoryview) -> bool:
-        """Copy whole pages at once, which is nearly always enough; False where it is not."""
-        starts, sizes = self.starts[first:behind] - offset, (self.ends - self.starts)[first:behind]
-        if np.any(starts % PAGE) or np.any(sizes % PAGE) or starts[0] < 0 or starts[-1] + sizes[-1] > len(target):
-            return False
-        pages = sizes // PAGE
-        index = np.repeat(starts // PAGE - (np.cumsum(pages) - pages), pages) + np.arange(pages.sum())
-        there = np.frombuffer(target, "u1", count=len(target) // PAGE * PAGE).reshape(-1, PAGE)
-        there[index] = np.frombuffer(data, "u1").reshape(-1, PAGE)
-        return True
+    def _lay_pages(self, low: int, high: int, target: memoryview) -> None:
+        """Copy whole pages at once."""
+        first, behind = map(int, np.searchsorted(self.pages, (low, high)))
+        if first < behind:
+            data = np.empty((behind - first, PAGE), "u1")
+            pread(self.file, self.pieces + first * PAGE, [data.reshape(-1).data])
+            np.frombuffer(target, "u1").reshape(-1, PAGE)[self.pages[first:behind] - low] = data
 
 
 def _spread(data: bytearray | memoryview, parts: Parts) -> None:

@@ -9,11 +9,14 @@ kept in memory or read back for that, only their digests: 16 bytes for 1 MB, and
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import ne
+from operator import itemgetter, ne
 
+import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from .. import _fs
 from ._seal import PAGE
@@ -28,7 +31,13 @@ _SEEK = 8 * PAGE
 _LEAST = 16 * PAGE
 """Slices below are written whole."""
 
+_PAGES = [slice(at, at + PAGE) for at in range(0, SLICE, PAGE)]
+
 Parts = list[memoryview]
+Extent = tuple[int, memoryview]
+"""Offset in a file, and bytes."""
+Runs = list[tuple[int, int]]
+"""Where in a slice bytes begin that have to be written, and where they end."""
 
 
 @dataclass(slots=True)
@@ -43,14 +52,14 @@ class Slice:
         XXH3, 128 bits.
     probes : tuple of int
         Digests of some of its pages, evenly spread.
-    pages : tuple of int
+    pages : ndarray of uint64, optional
         Digests of all its pages, where they were taken.
     """
 
     size: int
     digest: bytes
     probes: tuple[int, ...] = ()
-    pages: tuple[int, ...] = ()
+    pages: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ class Known:
         return self.slices[index] if body == self.body and index < len(self.slices) else None
 
 
-def cut(extents: Iterable[tuple[int, memoryview]], body: int, size: int) -> Iterator[Parts]:
+def cut(extents: Iterable[Extent], body: int, size: int) -> Iterator[Parts]:
     """Cut bytes into slices; what lies between them is zeros.
 
     Parameters
@@ -87,7 +96,7 @@ def cut(extents: Iterable[tuple[int, memoryview]], body: int, size: int) -> Iter
     """
     parts: Parts = []
     room = SLICE
-    for data in _without_gaps(sorted(extents, key=lambda extent: extent[0]), body, size):
+    for data in without_gaps(sorted(extents, key=itemgetter(0)), body, size):
         at = 0
         while at < len(data):
             piece = data[at : at + room]
@@ -101,8 +110,17 @@ def cut(extents: Iterable[tuple[int, memoryview]], body: int, size: int) -> Iter
         yield parts
 
 
-def _without_gaps(extents: Sequence[tuple[int, memoryview]], at: int, end: int) -> Iterator[memoryview]:
-    for offset, data in [*extents, (end, memoryview(b""))]:
+def without_gaps(extents: Iterable[Extent], at: int, end: int) -> Iterator[memoryview]:
+    """Yield bytes in a row; what lies between them is zeros.
+
+    Parameters
+    ----------
+    extents : iterable of (int, memoryview)
+        Offsets and bytes, in their order.
+    at, end : int
+        Where the row begins and ends.
+    """
+    for offset, data in itertools.chain(extents, [(end, memoryview(b""))]):
         if offset < at:
             raise ValueError(f"what lies at {offset} overlaps what lies before it")
         while at < offset:
@@ -170,7 +188,7 @@ class Image:
                 draft.put(at + low, part_of(parts, low, high))
         return self.known()
 
-    def changes(self, room: int) -> list[tuple[int, int, int]] | None:
+    def changes(self, room: int) -> dict[int, Runs] | None:
         """Find what differs from the newest snapshot.
 
         Parameters
@@ -180,18 +198,18 @@ class Image:
 
         Returns
         -------
-        list of (int, int, int) or None
-            Number of a slice, and where in it a run of other bytes begins and ends; None where more than ``room``
-            differs.
+        dict of int to list of (int, int), or None
+            Numbers of slices, and where in them bytes differ; None where more than ``room`` does.
         """
-        runs: list[tuple[int, int, int]] = []
+        runs: dict[int, Runs] = {}
         untold = 0
         for index, parts in enumerate(self.slices):
             old = self.newest.get(self.body, index)
             now = self.look(index)
             changed = _changed(parts, now, old)
-            runs += [(index, low, high) for low, high in changed]
-            if now.pages and old is not None and not old.pages:
+            if changed:
+                runs[index] = changed
+            if now.pages is not None and old is not None and old.pages is None:
                 untold += now.size  # not all of it has changed, but which pages shows the next time: look at all slices
             else:
                 room -= sum(high - low for low, high in changed)
@@ -221,13 +239,13 @@ def _digest_of_zeros(size: int) -> bytes:
     return xxhash.xxh3_128_digest(_ZEROS[:size])
 
 
-def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new: bool = False) -> list[tuple[int, int]]:
+def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new: bool = False) -> Runs:
     """Tell which bytes of a slice have to be written, as runs from low to high."""
     if new and _is_zeros(parts):
         return []
     if old is not None and old.size == now.size and old.digest == now.digest:
         # What either of them knows of its pages is true of both.
-        now.probes, now.pages = now.probes or old.probes, now.pages or old.pages
+        now.probes, now.pages = now.probes or old.probes, old.pages if now.pages is None else now.pages
         return []
     whole = [(0, now.size)]
     if now.size < _LEAST:
@@ -236,10 +254,11 @@ def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new:
         now.probes = tuple(_page(parts, place, now.size) for place in _places(now.size))
     if old is None or old.size != now.size or not old.probes or sum(map(ne, old.probes, now.probes)) >= _MANY:
         return whole
-    if not now.pages:
+    if now.pages is None:
         data = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
-        now.pages = tuple(xxhash.xxh3_64_intdigest(data[at : at + PAGE]) for at in range(0, now.size, PAGE))
-    runs = _runs(old.pages, now.pages, now.size) if old.pages else whole
+        digests = map(xxhash.xxh3_64_intdigest, map(data.__getitem__, _PAGES))
+        now.pages = np.fromiter(digests, "u8", -(-now.size // PAGE))
+    runs = _runs(old.pages != now.pages, now.size) if old.pages is not None else whole
     return runs if sum(high - low + seek for low, high in runs) < now.size else whole
 
 
@@ -266,14 +285,13 @@ def part_of(parts: Parts, low: int, high: int) -> Parts:
     return found
 
 
-def _runs(old: Sequence[int], now: Sequence[int], size: int) -> list[tuple[int, int]]:
+def _runs(differs: NDArray[np.bool_], size: int) -> Runs:
     """Join pages that differ and lie side by side."""
-    runs: list[tuple[int, int]] = []
-    for page, differs in enumerate(map(ne, old, now)):
-        if differs:
-            low = page * PAGE
-            if runs and runs[-1][1] == low:
-                runs[-1] = (runs[-1][0], min(low + PAGE, size))
-            else:
-                runs.append((low, min(low + PAGE, size)))
+    runs: Runs = []
+    for page in np.flatnonzero(differs).tolist():
+        low, high = page * PAGE, min(page * PAGE + PAGE, size)
+        if runs and runs[-1][1] == low:
+            runs[-1] = (runs[-1][0], high)
+        else:
+            runs.append((low, high))
     return runs

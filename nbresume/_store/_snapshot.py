@@ -192,7 +192,7 @@ class Snapshot:
             offset, _ = content.seal.facts["digests"]
             known = memoryview(content.head())[offset - SEAL :]
             body, size = content.image
-            scratch = _Scratch(min(SLICE, size - body))
+            scratch = _Scratch()
 
             def fill(numbered: tuple[int, Parts]) -> None:
                 number, parts = numbered
@@ -226,15 +226,16 @@ def _proven(content: Content, name: str) -> bytes:
 class _Scratch(threading.local):
     """Memory for what is read and not wanted; each thread has its own."""
 
-    def __init__(self, size: int) -> None:
-        self._memory = memoryview(bytearray(size))
+    memory = memoryview(b"")
 
     def fill_up(self, parts: Parts) -> Parts:
         """Put scratch memory where nothing is wanted."""
-        used = 0
         found = []
+        used, size = 0, sum(len(part) for part in parts if part.readonly)
+        if size > len(self.memory):
+            self.memory = memoryview(bytearray(size))
         for part in parts:
-            found.append(self._memory[used : used + len(part)] if part.readonly else part)
+            found.append(self.memory[used : used + len(part)] if part.readonly else part)
             used += len(part) if part.readonly else 0
         return found
 

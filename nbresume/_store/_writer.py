@@ -13,8 +13,10 @@ built on. A few deltas are followed by a whole file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ import xxhash
 
 from .. import _fs
 from .._types import Json
-from ._image import SLICE, Image, Known, cut, digest, part_of
+from ._image import SLICE, Extent, Image, Known, Runs, cut, digest, part_of, without_gaps
 from ._keys import Keys
 from ._layout import DIGESTS, META, PIECES, RUNS, Dataset, Layout, lay_out
 from ._parallel import in_order, processors
@@ -146,7 +148,7 @@ class Writer:
             runs = image.changes(staged.size // _SHARE) if self._may_build(staged) else None
             self._is_sparse = self._is_sparse or runs is not None
             is_prepared = (len(staged.meta), staged.digests, staged.size) == self._prepared
-            if runs is not None and not whole and is_prepared and (rung := _fitting(staged, runs)):
+            if runs is not None and not whole and is_prepared and (rung := _fitting(staged, runs.values())):
                 return self._write_delta(staged, image, runs, rung)
             return self._write_whole(staged, image, retired)
 
@@ -223,27 +225,25 @@ class Writer:
 
     # ------------------------------------------------------------------ only what has changed
 
-    def _write_delta(self, staged: Staged, image: Image, runs: list[tuple[int, int, int]], rung: int) -> int:
+    def _write_delta(self, staged: Staged, image: Image, runs: dict[int, Runs], rung: int) -> int:
         assert self._newest is not None  # noqa: S101  # a delta is built on it
         newest, layout, known = self._newest, _delta_layout(staged, rung), image.known()
-        places = np.array([(known.body + index * SLICE + low, high - low) for index, low, high in runs], "<u8")
-        pieces = [piece for index, low, high in runs for piece in part_of(image.slices[index], low, high)]
+        all_runs = [(known.body + index * SLICE + low, high - low) for index, one in runs.items() for low, high in one]
+        places = np.array(all_runs, "<u8").reshape(-1, 2)
         extents = [(offset, memoryview(part)) for offset, part in layout.parts if offset >= layout.body]
         extents.append((layout.offsets[RUNS], places.reshape(-1).view("u1").data))
-        at = layout.offsets[PIECES]
-        for piece in pieces:
-            extents.append((at, piece))
-            at += len(piece)
+        end = layout.offsets[PIECES] + sum(size for _, size in all_runs)
         hasher = xxhash.xxh3_128()
-        with _fs.draft(staged.path, needed=at, keep_free=self.keep_free, check=self.check) as draft:
+        with _fs.draft(staged.path, needed=end, keep_free=self.keep_free, check=self.check) as draft:
             draft.resize(layout.size)
             offset = layout.body
-            for parts in cut(extents, layout.body, layout.size):
-                for part in parts:
-                    hasher.update(part)
-                if offset < at:  # behind it are zeros, which a new file has by itself
-                    draft.put(offset, parts)
-                offset += sum(map(len, parts))
+            extents.sort(key=itemgetter(0))
+            whole = heapq.merge(extents, _pieces(image, runs, layout.offsets[PIECES]), key=itemgetter(0))
+            for data in without_gaps(whole, layout.body, layout.size):
+                hasher.update(data)
+                if offset < end:  # behind it are zeros, which a new file has by itself
+                    draft.put(offset, [data])
+                offset += len(data)
             head = _head(staged, layout, known)
             draft.put(SEAL, [memoryview(head)])
             facts = {
@@ -251,7 +251,7 @@ class Writer:
                 **_signed_parts(staged),
                 "base": [newest.path.stem, newest.seal],
                 "image": [known.body, known.size],
-                "runs": [layout.offsets[RUNS], len(runs)],
+                "runs": [layout.offsets[RUNS], len(places)],
                 "pieces": layout.offsets[PIECES],
                 "delta": hasher.hexdigest(),
             }
@@ -283,10 +283,20 @@ def _rungs(size: int) -> list[int]:
     return rungs
 
 
-def _fitting(staged: Staged, runs: Sequence[tuple[int, int, int]]) -> int:
+def _fitting(staged: Staged, runs: Iterable[Runs]) -> int:
     """Return the smallest rung that holds the runs; 0 where none does."""
-    needed = max(sum(high - low for _, low, high in runs), len(runs) * PAGE)
+    sizes = [high - low for one in runs for low, high in one]
+    needed = max(sum(sizes), len(sizes) * PAGE)
     return next((rung for rung in _rungs(staged.size) if rung >= needed), 0)
+
+
+def _pieces(image: Image, runs: Mapping[int, Runs], at: int) -> Iterator[Extent]:
+    """Yield what has changed of each slice; at once, since that is in many small parts."""
+    for index, those in runs.items():
+        parts = [piece for low, high in those for piece in part_of(image.slices[index], low, high)]
+        data = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+        yield at, data
+        at += len(data)
 
 
 def _delta_layout(staged: Staged, rung: int) -> Layout:
