@@ -9,6 +9,7 @@ import pytest
 from _support import LIMIT, Kernel, load, meanwhile, shell, until
 
 from nbresume._session import snapshot_run, stop_run
+from nbresume._session._saving import Saving
 from nbresume._store import Store, ask
 from nbresume.errors import StoppedError
 
@@ -97,6 +98,27 @@ def test_a_request_of_an_attempt_that_is_over_is_refused_by_name_and_changes_not
     with meanwhile(stale) as told:
         notebook.fails(CELL.format(n=100_000, sleep=0.002))
     assert told[0]["outcome"] == "done"
+
+
+def test_who_asks_for_a_stop_while_a_snapshot_is_taken_gets_one_that_answers(notebook, monkeypatch):
+    """That one was begun before anybody had asked; the cell ends there all the same, and no other boundary comes."""
+    notebook.run(SETUP)
+    commit, begun, requests = Saving.commit, [], []
+
+    def commit_slowly(saving, *args, **kwargs):
+        begun.append(saving)
+        found = commit(saving, *args, **kwargs)
+        if len(begun) == 2:
+            requests.append(ask(saving.run.path, "stop", saving.number))
+            until(lambda: not list((saving.run.path / "requests").iterdir()), "a hearing")
+        return found
+
+    monkeypatch.setattr(Saving, "commit", commit_slowly)
+    assert isinstance(notebook.fails(CELL.format(n=100_000, sleep=0.002)), KeyboardInterrupt)
+    (run,) = notebook.runs
+    answers = [event for event in run.events() if event.facts.get("asked") == [requests[0].ident]]
+    assert [event.kind for event in answers] == ["snapshot", "interrupted"]
+    assert load(run.latest()[0])["log"] == notebook["log"]
 
 
 def test_many_who_ask_at_once_get_one_answer(notebook):

@@ -79,6 +79,9 @@ class Boundaries(Path):
             return self._halt(error)
         if not self.stopping or self._is_in_an_atomic_call:
             return True
+        # Who has asked while that one was taken gets one that answers: no other boundary comes.
+        if self._asked and (error := self._snapshot(frame)) is not None:
+            return self._halt(error)
         self.settled()
         if (error := self.learn()) is not None:  # whether it can be believed is known when it has been read back
             return self._halt(error)
