@@ -94,10 +94,12 @@ class Stager:
         body = (*arrays[:large], Dataset(HEAP, (self._heap.capacity,), "u1"), *arrays[large:])
         blocks_at = [_address(one, offsets) for one in where]
         full = {**meta, "snapshot": path.stem, "format": FORMAT, "blocks": blocks_at}
+        opened = json.dumps(full, ensure_ascii=False).encode().removesuffix(b"}")
         # Where the datasets begin is known once the room for this text is: it gets room for that, too.
-        room = self._room.meta(len(json.dumps(full, ensure_ascii=False).encode()) + 64 + sum(map(_named, variables)))
+        room = self._room.meta(len(opened) + 65 + sum(map(_named, variables)))
         layout = self._lay_out(room, body)
-        text = json.dumps({**full, "offsets": _starts(layout)}, ensure_ascii=False).encode().ljust(room)
+        offsets_text = json.dumps(_starts(layout), ensure_ascii=False).encode()
+        text = (opened + b', "offsets": ' + offsets_text + b"}").ljust(room)
         start = layout.offsets[HEAP]
         extents = [(start + offsets[key], data) for key, data in heaped.items() if len(data)]
         extents += [(layout.offsets[f"vars/{name}"], _raw(array)) for name, array in variables if array.size]
