@@ -12,10 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ._parallel import in_order, processors
+
 _ADVICE = ("MADV_HUGEPAGE", "MADV_DONTFORK", "MADV_DONTDUMP")
 _ALIGNED = 64
 _SMALL = 1 << 21
 """Less than a huge page is not worth a mapping of its own."""
+_LARGE = 1 << 24
+"""From here on copying is worth several threads."""
+_PIECE = 1 << 20
 
 
 class Arena:
@@ -48,8 +53,19 @@ class Arena:
             end += -(-len(source) // _ALIGNED) * _ALIGNED
         self._make_room(end)
         whole = np.frombuffer(self._memory, "u1", count=end)
-        for start, source in zip(starts, sources, strict=True):
+        pieces = [
+            (start + at, source[at : at + _PIECE])
+            for start, source in zip(starts, sources, strict=True)
+            for at in range(0, len(source), _PIECE)
+        ]
+
+        def put(piece: tuple[int, memoryview]) -> None:
+            start, source = piece
             np.copyto(whole[start : start + len(source)], np.frombuffer(source, "u1"))
+
+        with in_order(put, pieces, processors() if end >= _LARGE else 1) as copied:  # the loop stands still meanwhile
+            for _ in copied:
+                pass
         view = whole.data
         return [view[start : start + len(source)] for start, source in zip(starts, sources, strict=True)]
 

@@ -220,8 +220,11 @@ def whole(bench: Bench) -> list[Figure]:
     names = arrays(bench, 10, 100)
     ns = bench.shell.user_ns
     ns.update(factor=factor_of(), multiply=multiply, change_one=change_one)
-    sides = [timed(lambda: multiply(ns["factor"], 1))[0] for _ in range(30)]
-    parts = max(1, round(0.015 / statistics.median(sides)))
+    values = tuple(ns[name] for name in names)
+    multiply(ns["factor"], 100)  # so that the processor runs as fast as it will in the loop
+    one = statistics.median(timed(lambda: multiply(ns["factor"], 10))[0] / 10 for _ in range(30))
+    change = statistics.median(timed(lambda turn=turn: change_one(values, turn))[0] for turn in range(30))
+    parts = max(1, round((0.020 - change) / one))
     turns = bench.size(1_000, least=3)
     cell = WHOLE.format(turns=turns, parts=parts, names=", ".join(names))
     pairs = []
