@@ -155,11 +155,15 @@ class Draft:
                 left[0] = left[0][done:]
 
     def _begin_to_write(self, offset: int, size: int) -> None:
-        """Let the disk begin with a long row of bytes, so that it is at work while the next are digested."""
+        """Let the disk begin with a long row of bytes, so that it is at work while the next are digested.
+
+        To say that they are not needed has Linux write them at once; what is being written stays in memory meanwhile.
+        """
         low, high = self._row
         low, high = (low, high + size) if offset == high else (offset, offset + size)
         if high - low >= _ROW and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._fd, low, high - low, os.POSIX_FADV_DONTNEED)  # what is being written stays in memory
+            with contextlib.suppress(OSError):  # a hint: what is wrong with the disk shows when the bytes are synced
+                os.posix_fadvise(self._fd, low, high - low, os.POSIX_FADV_DONTNEED)
             low = high
         self._row = low, high
 
