@@ -30,7 +30,6 @@ _SEEK = 8 * PAGE
 """Bytes that could be written in the time that beginning at another place takes."""
 _LEAST = 16 * PAGE
 """Slices below are written whole."""
-
 _PAGES = [slice(at, at + PAGE) for at in range(0, SLICE, PAGE)]
 
 Parts = list[memoryview]
@@ -40,7 +39,7 @@ Runs = list[tuple[int, int]]
 """Where in a slice bytes begin that have to be written, and where they end."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Slice:
     """What is known of one slice of a file.
 
@@ -60,6 +59,10 @@ class Slice:
     digest: bytes
     probes: tuple[int, ...] = ()
     pages: NDArray[np.uint64] | None = None
+
+    def holds_the_same(self, other: Slice) -> bool:
+        """Whether another has the same bytes."""
+        return self.size == other.size and self.digest == other.digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +157,9 @@ class Image:
         """Return what there is to know of a slice."""
         while index >= len(self._looked):
             number = len(self._looked)
-            size, found, last = (
-                sum(map(len, self.slices[number])),
-                next(self._digests),
-                self.newest.get(self.body, number),
-            )
-            is_same = last is not None and last.size == size and last.digest == found
-            self._looked.append(last if last is not None and is_same else Slice(size, found))
+            now = Slice(sum(map(len, self.slices[number])), next(self._digests))
+            last = self.newest.get(self.body, number)
+            self._looked.append(last if last is not None and last.holds_the_same(now) else now)
         return self._looked[index]
 
     def known(self) -> Known:
@@ -243,7 +242,7 @@ def _changed(parts: Parts, now: Slice, old: Slice | None, *, seek: int = 0, new:
     """Tell which bytes of a slice have to be written, as runs from low to high."""
     if new and _is_zeros(parts):
         return []
-    if old is not None and old.size == now.size and old.digest == now.digest:
+    if old is not None and old.holds_the_same(now):
         # What either of them knows of its pages is true of both.
         now.probes, now.pages = now.probes or old.probes, old.pages if now.pages is None else now.pages
         return []
