@@ -249,6 +249,27 @@ def test_what_grows_in_place_is_told_and_read(run):
     assert min(written[6:]) < still.nbytes / 4  # not all of it each time
 
 
+def test_a_file_that_ends_within_a_page_is_laid_over_to_its_last_byte(run):
+    """The last run of a delta is no whole number of pages then, and those before it are."""
+    commits = Commits(run, 1, Free(), Keep(9), hold=lambda: None, let_go=lambda: None)
+    chance = np.random.default_rng(2)
+    large, tail = chance.normal(size=(ROWS, WIDTH)), chance.normal(size=1001)
+    for seq in range(6):
+        large[chance.choice(ROWS, 300, replace=False)] += 1
+        tail += 1
+        path = run.snapshot_path(1, seq)
+        blocks = [Block(large, "large"), Block(tail, "tail")]
+        commits.now(commits.writer.stage(path, {}, b"x", b"", blocks), {}, 0.0)
+        commits.wait()
+    snapshot = Snapshot(path)
+    assert snapshot.base
+    assert snapshot.seal.facts["image"][1] % 4096
+    snapshot.verify()
+    found = np.empty_like(large), np.empty_like(tail)
+    snapshot.read(dict(enumerate(found)))
+    assert [one.tobytes() for one in found] == [large.tobytes(), tail.tobytes()]
+
+
 def test_bases_are_followed_to_the_bottom(run):
     one = Run(run)
     for _ in range(6):

@@ -56,7 +56,7 @@ class Content:
             _spread(whole, parts)
             return
         pread(self.whole, offset, parts)
-        for delta in self.deltas if parts else ():
+        for delta in self.deltas:
             delta.lay_over(offset, parts[0])
 
     def take(self, offset: int, size: int) -> bytes:
@@ -96,8 +96,8 @@ class _Delta:
     ends: NDArray[Any]
     at: NDArray[Any]
     """Where in the file the bytes of each run begin, and where those of the last one end."""
-    pages: NDArray[Any]
-    """Numbers of the pages that it has, where all are whole: nearly always."""
+    pages: NDArray[Any] | None
+    """Numbers of the whole pages that it has, where its runs are made of pages: a file may end within one."""
 
     @classmethod
     def read(cls, file: int, seal: Seal) -> _Delta:
@@ -108,31 +108,34 @@ class _Delta:
         at = seal.facts["pieces"] + np.concatenate([[0], np.cumsum(sizes)])
         if np.any(starts[1:] < (starts + sizes)[:-1]) or (count and at[-1] > seal.facts["size"]):
             raise SnapshotError("what it adds has changed since it was written")
-        pages = np.empty(0, "i8")
-        if not np.any(starts % PAGE) and not np.any(sizes % PAGE):
+        pages = None
+        if not np.any(starts % PAGE) and not np.any(sizes[:-1] % PAGE):
             each = sizes // PAGE
             pages = np.repeat(starts // PAGE - (np.cumsum(each) - each), each) + np.arange(each.sum())
         return cls(file, seal.facts["pieces"], starts, starts + sizes, at, pages)
 
     def lay_over(self, offset: int, target: memoryview) -> None:
         """Put its bytes over what was read from an offset on."""
+        if self.pages is not None and not offset % PAGE:
+            whole = len(target) // PAGE * PAGE
+            self._lay_pages(self.pages, offset // PAGE, target[:whole])
+            offset, target = offset + whole, target[whole:]
+            if not target:
+                return
         end = offset + len(target)
-        if self.pages.size and not offset % PAGE and not end % PAGE:
-            self._lay_pages(offset // PAGE, end // PAGE, target)
-            return
         first, behind = np.searchsorted(self.ends, offset, "right"), np.searchsorted(self.starts, end, "left")
         rows = zip(self.starts[first:behind], self.ends[first:behind], self.at[first:behind], strict=True)
         for start, stop, at in ((int(a), int(b), int(c)) for a, b, c in rows):
             low, high = max(start, offset), min(stop, end)
             pread(self.file, at + low - start, [target[low - offset : high - offset]])
 
-    def _lay_pages(self, low: int, high: int, target: memoryview) -> None:
+    def _lay_pages(self, pages: NDArray[Any], low: int, target: memoryview) -> None:
         """Copy whole pages at once."""
-        first, behind = map(int, np.searchsorted(self.pages, (low, high)))
+        first, behind = map(int, np.searchsorted(pages, (low, low + len(target) // PAGE)))
         if first < behind:
             data = np.empty((behind - first, PAGE), "u1")
             pread(self.file, self.pieces + first * PAGE, [data.reshape(-1).data])
-            np.frombuffer(target, "u1").reshape(-1, PAGE)[self.pages[first:behind] - low] = data
+            np.frombuffer(target, "u1").reshape(-1, PAGE)[pages[first:behind] - low] = data
 
 
 def _spread(data: bytearray | memoryview, parts: Parts) -> None:
