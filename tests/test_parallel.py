@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nbresume._store import Snapshot, Store
-from nbresume._store._parallel import in_order, processors
+from nbresume._store._parallel import for_each, in_order, threads_for
 
 ITEMS = list(range(100))
 
@@ -57,6 +57,13 @@ def test_who_asks_for_no_more_leaves_nothing_running(threads):
     assert len(begun) == known
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_all_is_done_when_for_each_comes_back(threads):
+    done = []
+    for_each(done.append, ITEMS, threads)
+    assert sorted(done) == ITEMS
+
+
 def test_with_one_thread_nothing_is_done_before_it_is_asked_for():
     begun = []
     with in_order(begun.append, ITEMS, 1) as results:
@@ -71,8 +78,7 @@ class Block:
 
 
 def test_where_no_thread_can_start_all_is_done_by_this_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbresume._store._writer.processors", lambda: 3)
-    monkeypatch.setattr("nbresume._store._snapshot.processors", lambda: 3)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2})
 
     def refused(_thread):
         raise RuntimeError("can't start new thread")
@@ -91,4 +97,5 @@ def test_where_no_thread_can_start_all_is_done_by_this_one(tmp_path, monkeypatch
 @pytest.mark.parametrize(("allowed", "worth"), [({5}, 1), ({0, 1}, 2), (set(range(64)), 4)])
 def test_only_processors_that_this_process_may_use_count_and_not_too_many(monkeypatch, allowed, worth):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: allowed)
-    assert processors() == worth
+    assert threads_for(1 << 30) == worth
+    assert threads_for(1 << 20) == 1

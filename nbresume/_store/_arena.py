@@ -12,14 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ._parallel import in_order, processors
+from ._parallel import for_each, threads_for
 
 _ADVICE = ("MADV_HUGEPAGE", "MADV_DONTFORK", "MADV_DONTDUMP")
 _ALIGNED = 64
 _SMALL = 1 << 21
 """Less than a huge page is not worth a mapping of its own."""
-_LARGE = 1 << 24
-"""From here on copying is worth several threads."""
 _PIECE = 1 << 20
 
 
@@ -63,9 +61,7 @@ class Arena:
             start, source = piece
             np.copyto(whole[start : start + len(source)], np.frombuffer(source, "u1"))
 
-        with in_order(put, pieces, processors() if end >= _LARGE else 1) as copied:  # the loop stands still meanwhile
-            for _ in copied:
-                pass
+        for_each(put, pieces, threads_for(end))  # the loop stands still meanwhile
         view = whole.data
         return [view[start : start + len(source)] for start, source in zip(starts, sources, strict=True)]
 

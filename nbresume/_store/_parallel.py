@@ -12,14 +12,25 @@ R = TypeVar("R")
 
 _MOST = 4
 """Threads; more of them only wait for the memory."""
+_LARGE = 1 << 24
+"""Bytes for which starting threads is worth its time."""
 _TOGETHER = 8
 """Items that a thread takes at once."""
 
 
-def processors() -> int:
-    """Return how many threads are worth having."""
+def threads_for(size: int) -> int:
+    """Return how many threads are worth having for so many bytes."""
+    if size < _LARGE:
+        return 1
     known = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return min(_MOST, len(known))
+
+
+def for_each(act: Callable[[T], None], items: Sequence[T], threads: int) -> None:
+    """Do something with each of many items, and wait until all is done; see ``in_order``."""
+    with in_order(act, items, threads) as done:
+        for _ in done:
+            pass
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .._types import Json
 from ._content import Content, opened, read_seal
 from ._image import SLICE, Parts, cut, digest
-from ._parallel import in_order, processors
+from ._parallel import for_each, threads_for
 from ._seal import SEAL, Seal, SnapshotError, sha256
 from ._trust import Seen, check, look
 
@@ -135,7 +135,7 @@ class Snapshot:
             When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
         _ = self.signature
-        self._read({}, whole=True, threads=processors())
+        self._read({}, whole=True)
         self.check_place()
 
     def verify_own(self) -> None:
@@ -151,7 +151,7 @@ class Snapshot:
                 content.head()
                 content.check_delta()
         else:
-            self._read({}, whole=True, threads=1)  # the loop goes on meanwhile
+            self._read({}, whole=True, is_beside_loop=True)
 
     def stream_and_tables(self) -> tuple[bytes, bytes]:
         """Return the pickle stream and the tables, checked and trusted."""
@@ -173,9 +173,9 @@ class Snapshot:
         SnapshotError
             When the file is truncated, foreign, changed or of a newer format, or one that it is built on.
         """
-        self._read(targets, whole=False, threads=processors())
+        self._read(targets, whole=False)
 
-    def _read(self, targets: Mapping[int, NDArray[Any]], *, whole: bool, threads: int) -> None:
+    def _read(self, targets: Mapping[int, NDArray[Any]], *, whole: bool, is_beside_loop: bool = False) -> None:
         meta = self.meta
         wanted: list[tuple[int, memoryview]] = []
         aside: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -202,9 +202,8 @@ class Snapshot:
                     what = _at(meta["offsets"], body + number * SLICE)
                     raise SnapshotError(f"{what} has changed since it was written")
 
-            with in_order(fill, list(enumerate(cut(wanted, body, size))), threads) as filled:
-                for _ in filled:
-                    pass
+            threads = 1 if is_beside_loop else threads_for(size)
+            for_each(fill, list(enumerate(cut(wanted, body, size))), threads)
         for target, straight in aside:
             target[...] = straight
 

@@ -27,7 +27,7 @@ from .._types import Json
 from ._image import SLICE, Extent, Image, Known, Runs, cut, digest, part_of, without_gaps
 from ._keys import Keys
 from ._layout import DIGESTS, META, PIECES, RUNS, Dataset, Layout, lay_out
-from ._parallel import in_order, processors
+from ._parallel import in_order, threads_for
 from ._seal import PAGE, SEAL, Seal, page_digest, sha256
 from ._staging import BlockLike, Staged, Stager
 
@@ -142,7 +142,7 @@ class Writer:
         slices = list(cut(staged.extents, body, staged.size))
         newest = self._newest.image if self._newest is not None else Known()
         # What is staged by a copy is written beside the loop, which has a use for the other processors itself.
-        threads = 1 if staged.is_copied or staged.size < _LARGE else processors()
+        threads = 1 if staged.is_copied else threads_for(staged.size)
         with in_order(digest, slices, threads) as digests:
             image = Image(slices, body, newest, digests)
             runs = image.changes(staged.size // _SHARE) if self._may_build(staged) else None
